@@ -1,0 +1,106 @@
+//! Mappings, by way of the [`gate`](crate::gate).
+//!
+//! # Safety
+//! Mapping fresh memory is safe; replacing, protecting or unmapping existing memory is `unsafe`, for it pulls
+//! the rug from under whoever uses it.
+//!
+//! # Signal context
+//! System calls only; all may be used in a handler.
+#![allow(unsafe_code)]
+
+use crate::gate::syscall;
+use core::ptr::NonNull;
+
+/// A positive `errno` value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+/// Page size of x86-64.
+pub const PAGE: usize = 4096;
+
+/// `-errno` of a raw system call as a `Result`.
+pub fn check(result: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&result) { Err(Errno(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// Maps `len` bytes of zeroed private memory, readable and writable, charged only as it is touched.
+pub fn map(len: usize) -> Result<NonNull<u8>, Errno> {
+    map_with(0, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+}
+
+/// Reserves `len` bytes of address space without access; `hint` is where it should lie if it can.
+pub fn reserve(hint: usize, len: usize) -> Result<NonNull<u8>, Errno> {
+    map_with(hint, len, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+}
+
+fn map_with(hint: usize, len: usize, prot: i32, flags: i32, fd: i32) -> Result<NonNull<u8>, Errno> {
+    let flags = flags | libc::MAP_NORESERVE;
+    // SAFETY: without MAP_FIXED the kernel chooses free addresses; nothing mapped is touched.
+    let at = check(unsafe {
+        syscall(libc::SYS_mmap, &[hint, len, prot as usize, flags as usize, fd as isize as usize, 0])
+    })?;
+    NonNull::new(at as *mut u8).ok_or(Errno(libc::ENOMEM))
+}
+
+/// Replaces `[at, at + len)` by a fresh mapping with the given protection, flags and file.
+///
+/// # Safety
+/// The range belongs to the caller and nobody relies on what is mapped there.
+pub unsafe fn map_fixed(
+    at: usize,
+    len: usize,
+    prot: i32,
+    flags: i32,
+    fd: i32,
+    offset: usize,
+) -> Result<(), Errno> {
+    let flags = flags | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: the caller owns the range.
+    check(unsafe {
+        syscall(libc::SYS_mmap, &[at, len, prot as usize, flags as usize, fd as isize as usize, offset])
+    })
+    .map(drop)
+}
+
+/// Unmaps a range.
+///
+/// # Safety
+/// The range belongs to the caller and nobody uses it any more.
+pub unsafe fn unmap(at: usize, len: usize) -> Result<(), Errno> {
+    // SAFETY: the caller owns the range.
+    check(unsafe { syscall(libc::SYS_munmap, &[at, len]) }).map(drop)
+}
+
+/// Sets the protection (`PROT_*`) of a range of whole pages.
+///
+/// # Safety
+/// Whoever uses the range gets along with the new protection.
+pub unsafe fn protect(at: usize, len: usize, prot: i32) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for the range.
+    check(unsafe { syscall(libc::SYS_mprotect, &[at, len, prot as usize]) }).map(drop)
+}
+
+/// `madvise(2)`.
+///
+/// # Safety
+/// Nobody relies on contents that the advice discards.
+pub unsafe fn advise(at: usize, len: usize, advice: i32) -> Result<(), Errno> {
+    // SAFETY: the caller vouches for the range.
+    check(unsafe { syscall(libc::SYS_madvise, &[at, len, advice as usize]) }).map(drop)
+}
+
+/// A new anonymous file of `len` bytes, all holes; closed on exec.
+pub fn anonymous_file(len: usize) -> Result<i32, Errno> {
+    // SAFETY: the name is a static C string; ftruncate acts on the new descriptor only.
+    unsafe {
+        let fd = check(syscall(
+            libc::SYS_memfd_create,
+            &[c"thermalloc".as_ptr() as usize, libc::MFD_CLOEXEC as usize],
+        ))?;
+        if let Err(errno) = check(syscall(libc::SYS_ftruncate, &[fd, len])) {
+            syscall(libc::SYS_close, &[fd]);
+            return Err(errno);
+        }
+        Ok(fd as i32)
+    }
+}
