@@ -1,1 +1,40 @@
-//! placeholder
+//! The monitor: sees every access to the watched part of the heap and charges it to the object that owns it.
+//!
+//! Modules, lowest first:
+//! - values: [`config`], [`access`], [`totals`], [`clock`], `frame` (the signal frame), `pku` (protection keys), `probe`
+//!   (this machine)
+//! - knowledge: [`operands`] (what an instruction accesses), [`kernel`] (what a system call accesses), [`unwind`] (who
+//!   called malloc)
+//! - accounts: [`heat`]
+//! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
+//!   instructions), `actions` (signal actions), `thread`, `step`, `kernel_call`, `signals`, `mappings`
+//! - lives: `report`, `exec`, `process`, [`objects`]
+//! - `handlers` (the entry of all signals), [`control`] (start and stop)
+
+mod access;
+mod actions;
+mod clock;
+pub mod config;
+pub mod control;
+mod exec;
+mod frame;
+mod handlers;
+pub mod heat;
+pub mod kernel;
+mod kernel_call;
+mod mappings;
+mod memory;
+pub mod objects;
+pub mod operands;
+mod pku;
+mod probe;
+mod process;
+mod protect;
+mod rep;
+pub mod report;
+mod signals;
+mod step;
+pub mod thread;
+mod totals;
+pub mod unwind;
+mod world;

@@ -1,1 +1,17 @@
-//! placeholder
+//! libthermalloc.so: the C allocation interface, for LD_PRELOAD.
+//!
+//! Modules, lowest first:
+//! - `start`: settings from the environment, at the first allocation.
+//! - `caller`: entry points that know who called.
+//! - `standard`: malloc and its family, as C, POSIX and glibc have them.
+//! - `foreign`: entry points of other allocators that meet ours in a program linked to them.
+//!
+//! The runtime's own collections use mimalloc, never the heap under watch.
+
+mod caller;
+mod foreign;
+mod standard;
+mod start;
+
+#[global_allocator]
+static RUNTIME: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -109,10 +109,10 @@ pub fn clone() -> usize {
     address(&raw const thermalloc_gate_clone)
 }
 
-/// RIP after the clone sent to [`clone()`] has returned, up to and including the parent's trap.
+/// RIP in the parent after the clone sent to [`clone()`] has returned: from there up to behind the trap.
 pub fn clone_done() -> Range<usize> {
     let start = address(&raw const thermalloc_gate_clone_done);
-    start..start + 6
+    start..start + 7
 }
 
 /// What a thread started through [`clone()`] finds behind r9.

@@ -1,0 +1,251 @@
+//! Starting, pausing and resuming; what is in force.
+//!
+//! # Safety
+//! [`start`] takes over signals and system calls of the process: the ways of doing so are in the modules it calls.
+//!
+//! # Signal context
+//! The questions (`is_...`, `dispatches`, ...) and [`pause_for_sandbox`] may be used in handlers.
+#![allow(unsafe_code)]
+
+use crate::actions;
+use crate::clock;
+use crate::config::{Config, Mode, View, Watched};
+use crate::handlers;
+use crate::heat;
+use crate::objects;
+use crate::pku::{self, Key};
+use crate::probe;
+use crate::process;
+use crate::protect::{self, Method};
+use crate::report;
+use crate::thread;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use thermalloc_alloc::{self as alloc, HeapConfig, Hooks, ViewKind};
+use thermalloc_sys::lock::Lock;
+use thermalloc_sys::mem::Errno;
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+static PAUSED: AtomicBool = AtomicBool::new(false);
+static SANDBOXED: AtomicBool = AtomicBool::new(false);
+static DISPATCHES: AtomicBool = AtomicBool::new(false);
+static ALIASED: AtomicBool = AtomicBool::new(false);
+static FIRST_PID: AtomicI32 = AtomicI32::new(0);
+static IMAGES: AtomicU32 = AtomicU32::new(0);
+static SETTINGS: Lock<Option<Settings>> = Lock::new(None);
+
+static HOOKS: Hooks = Hooks {
+    committed: protect::commit,
+    released: |_| {},
+    open: protect::open_for_runtime,
+    close: protect::close_for_runtime,
+};
+
+/// What was asked for and what came of it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// As asked for.
+    pub config: Config,
+    /// The mode that runs: `pp` or `mpk`.
+    pub mode: &'static str,
+    /// The view in force.
+    pub view: View,
+}
+
+/// Why the program runs unmonitored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// Monitoring was started before.
+    AlreadyStarted,
+    /// The processor or the kernel has no protection keys, or none is free.
+    NoKey(Errno),
+    /// The kernel or the sandbox has no Syscall User Dispatch.
+    NoDispatch(Errno),
+    /// The heap has been set up already, with a view that cannot be watched.
+    NoHeap,
+    /// No memory for the tables.
+    NoMemory(Errno),
+    /// Other threads run already, and they cannot be watched.
+    OtherThreads,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyStarted => write!(f, "monitoring has been started already"),
+            Self::NoKey(errno) => write!(
+                f,
+                "mode mpk needs memory protection keys, and pkey_alloc fails here (errno {}); use --mode pp",
+                errno.0
+            ),
+            Self::NoDispatch(errno) => write!(
+                f,
+                "the kernel refuses Syscall User Dispatch (errno {}); see `thermalloc doctor`",
+                errno.0
+            ),
+            Self::NoHeap => write!(f, "the heap could not be set up; is the address space limited (ulimit -v)?"),
+            Self::NoMemory(errno) => write!(f, "no memory for the monitor's tables (errno {})", errno.0),
+            Self::OtherThreads => {
+                write!(f, "other threads run already; start monitoring before the first one is created")
+            }
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Whether monitoring has been started in this process.
+#[inline]
+pub fn is_started() -> bool {
+    // Acquire pairs with the Release of `start`.
+    STARTED.load(Ordering::Acquire)
+}
+
+/// Whether accesses go unwatched for now.
+pub fn is_paused() -> bool {
+    PAUSED.load(Ordering::Relaxed)
+}
+
+/// Whether the program has entered a sandbox, in which nothing may be written any more.
+pub fn is_sandboxed() -> bool {
+    SANDBOXED.load(Ordering::Relaxed)
+}
+
+/// Whether system calls of the program arrive at the monitor.
+pub fn dispatches() -> bool {
+    DISPATCHES.load(Ordering::Relaxed)
+}
+
+/// Whether the heap has an alias view.
+pub fn is_aliased() -> bool {
+    ALIASED.load(Ordering::Relaxed)
+}
+
+/// Process id of the first process of the run.
+pub fn first_pid() -> i32 {
+    FIRST_PID.load(Ordering::Relaxed)
+}
+
+/// Program images that this process has had before this one.
+pub fn images() -> u32 {
+    IMAGES.load(Ordering::Relaxed)
+}
+
+/// What is in force.
+pub fn settings() -> Option<Settings> {
+    SETTINGS.lock().clone()
+}
+
+/// Starts monitoring. In mode `off` nothing happens. The calling thread must be the only one.
+pub fn start(config: &Config) -> Result<(), StartError> {
+    if config.mode == Mode::Off {
+        return Ok(());
+    }
+    if is_started() {
+        return Err(StartError::AlreadyStarted);
+    }
+    if probe::threads() > 1 {
+        return Err(StartError::OtherThreads);
+    }
+    let (method, mode) = choose_method(config.mode)?;
+    let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
+    heat::init(&heat_config(config)).map_err(StartError::NoMemory)?;
+    clock::start();
+    process::note_pid();
+    FIRST_PID.store(config.first_pid.unwrap_or_else(process::pid), Ordering::Relaxed);
+    IMAGES.store(config.images, Ordering::Relaxed);
+    ALIASED.store(view == View::Alias, Ordering::Relaxed);
+    objects::configure(config);
+    report::configure(config);
+    *SETTINGS.lock() = Some(Settings { config: config.clone(), mode, view });
+    enroll(method, config.access)
+}
+
+/// Puts the calling thread, and the process with it, under watch.
+fn enroll(method: Method, access: Watched) -> Result<(), StartError> {
+    let thread = thread::new_block().map_err(StartError::NoMemory)?;
+    // SAFETY: gettid takes no pointers.
+    let tid = unsafe { thermalloc_sys::gate::syscall(libc::SYS_gettid, &[]) } as i32;
+    thread.tid.store(tid, Ordering::Relaxed);
+    // SAFETY: no handler of the monitor runs yet.
+    unsafe { thread.in_handler() }.altstack = thread::current_altstack();
+    thread.register_stack().map_err(StartError::NoMemory)?;
+    actions::take_over(handlers::entry);
+    if let Err(errno) = thread.register_dispatch(true) {
+        actions::give_back();
+        return Err(StartError::NoDispatch(errno));
+    }
+    DISPATCHES.store(true, Ordering::Relaxed);
+    thread.adopt();
+    protect::start(method, access, is_aliased()).map_err(StartError::NoMemory)?;
+    alloc::install_hooks(&HOOKS);
+    if let Method::Key(_) = method {
+        pku::write(protect::closed_pkru(pku::read()));
+    }
+    // Release pairs with the Acquire of `is_started`.
+    STARTED.store(true, Ordering::Release);
+    thread.catch_calls();
+    Ok(())
+}
+
+fn choose_method(mode: Mode) -> Result<(Method, &'static str), StartError> {
+    match (mode, Key::allocate()) {
+        (Mode::Pp, key) => {
+            if let Ok(key) = key {
+                key.free();
+            }
+            Ok((Method::Pages, "pp"))
+        }
+        (_, Ok(key)) => Ok((Method::Key(key), "mpk")),
+        (Mode::Mpk, Err(errno)) => Err(StartError::NoKey(errno)),
+        (_, Err(_)) => Ok((Method::Pages, "pp")),
+    }
+}
+
+fn set_up_heap(view: View) -> Result<View, StartError> {
+    let kind = match view {
+        View::Alias => ViewKind::Alias,
+        View::Private => ViewKind::Private,
+    };
+    match alloc::init(&HeapConfig { view: kind, ..HeapConfig::DEFAULT }) {
+        Ok(()) => Ok(view),
+        // Allocations came first, as in a Rust program, whose heap is private by default.
+        Err(alloc::InitError::AlreadyInitialized) => Ok(View::Private),
+        Err(_) => Err(StartError::NoHeap),
+    }
+}
+
+fn heat_config(config: &Config) -> heat::HeatConfig {
+    heat::HeatConfig { granule: config.granule, ..heat::HeatConfig::default() }
+}
+
+/// Lets accesses go unwatched until [`resume`]. Counts stay.
+pub fn pause() {
+    if is_started() && !PAUSED.swap(true, Ordering::Relaxed) {
+        protect::open_everything();
+    }
+}
+
+/// Watches again after [`pause`]. With a key, other threads than the caller are watched from their next system call on.
+pub fn resume() {
+    if is_started() && !is_sandboxed() && PAUSED.swap(false, Ordering::Relaxed) {
+        protect::close_everything();
+        if let Some(Method::Key(_)) = protect::method() {
+            pku::write(protect::closed_pkru(pku::read()));
+        }
+    }
+}
+
+/// The program is about to forbid itself system calls that the monitor needs: the report is written now, and
+/// monitoring ends.
+pub fn pause_for_sandbox() {
+    if !SANDBOXED.swap(true, Ordering::Relaxed) {
+        report::write_for_sandbox();
+        pause();
+    }
+}
+
+/// The mode that runs: `pp`, `mpk`, or `off`.
+pub fn mode_name() -> &'static str {
+    SETTINGS.lock().as_ref().map_or("off", |settings| settings.mode)
+}

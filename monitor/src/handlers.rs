@@ -1,0 +1,177 @@
+//! The entry of all signals: reads what happened, decides whose it is, and acts.
+//!
+//! # Safety
+//! The kernel calls [`entry`] on the thread's alternate stack with a frame of its own; the rest follows from that.
+//!
+//! # Signal context
+//! This is it. All signals but SIGSEGV and SIGBUS are blocked. Those two happen here only in the probing copy, which
+//! recovers before anything else is looked at. System calls of the thread pass while it is in a handler, and
+//! errno is put back.
+#![allow(unsafe_code)]
+
+use crate::control;
+use crate::exec;
+use crate::frame::Frame;
+use crate::kernel_call::{self, Place};
+use crate::mappings;
+use crate::memory;
+use crate::pku;
+use crate::process;
+use crate::protect::{self, Method};
+use crate::report;
+use crate::signals;
+use crate::step::{self, Fault};
+use crate::thread::{HandlerState, Thread};
+use crate::world;
+use core::sync::atomic::Ordering;
+use thermalloc_sys::gate;
+
+/// `si_code` of a system call that Syscall User Dispatch has caught.
+const SYS_USER_DISPATCH: i32 = 2;
+
+/// Handler of every signal that the monitor takes.
+///
+/// # Safety
+/// Called by the kernel alone.
+pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: *mut libc::c_void) {
+    if let Some(Method::Key(_)) = protect::method() {
+        // The kernel starts handlers with all keys but 0 closed.
+        pku::write(0);
+    }
+    // SAFETY: the kernel passes the frame's ucontext, and this is its only reference.
+    let frame = unsafe { Frame::of(ucontext) };
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && memory::recover(&mut frame.context) {
+        return;
+    }
+    // SAFETY: a handler on the alternate stack.
+    let thread = unsafe { Thread::here() };
+    if thread.in_runtime() {
+        in_runtime(thread, frame);
+        return;
+    }
+    // SAFETY: libc keeps an errno for each thread.
+    let errno = unsafe { *libc::__errno_location() };
+    thread.allow_calls();
+    thread.set_handling(true);
+    // SAFETY: handlers of one thread do not nest, but for the probing copy's faults, dealt with above.
+    let state = unsafe { thread.in_handler() };
+    act(thread, state, frame);
+    report::on_time();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    thread.set_handling(false);
+    if control::dispatches() {
+        thread.catch_calls();
+    }
+}
+
+/// Whether the thread itself caused the signal, by the instruction at RIP.
+fn is_synchronous(frame: &Frame) -> bool {
+    frame.info.code > 0
+        && matches!(
+            frame.info.signo,
+            libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL | libc::SIGTRAP | libc::SIGSYS
+        )
+}
+
+/// A signal has interrupted the runtime outside handlers: it waits. A fault there is a defect of the runtime.
+fn in_runtime(thread: &Thread, frame: &mut Frame) {
+    if !is_synchronous(frame) {
+        thread.defer(frame);
+        return;
+    }
+    gate::write_all(2, b"thermalloc: internal error: a fault inside the runtime\n");
+    crate::actions::uncover(frame.info.signo);
+}
+
+fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    let ordinal = thread.ordinal.load(Ordering::Relaxed);
+    let synchronous = is_synchronous(frame);
+    match frame.info.signo {
+        libc::SIGSEGV if synchronous && step::on_fault(state, frame) == Fault::Resumed => return,
+        libc::SIGTRAP if synchronous && state.step.is_running() && step::owns_trap(state, frame) => {
+            if !step::finish(state, frame, ordinal) {
+                return;
+            }
+        }
+        libc::SIGTRAP if synchronous && kernel_call::place(frame.context.rip) == Place::After => {
+            process::call_returned(thread, state, frame);
+            return;
+        }
+        libc::SIGSYS if synchronous && frame.info.code == SYS_USER_DISPATCH => {
+            on_call(thread, state, frame);
+            return;
+        }
+        _ => {}
+    }
+    if state.step.is_running() {
+        step::cancel(state, frame, ordinal);
+    }
+    if frame.info.signo == libc::SIGSYS && kernel_call::place(frame.context.rip) == Place::After {
+        // A seccomp filter of the program has refused the call: it happened at the original instruction.
+        frame.info.address = state.call.returns_to;
+    }
+    let waiting = signals::settle(thread, state, frame);
+    signals::deliver(thread, state, frame, waiting);
+}
+
+/// The program makes a system call.
+fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    world::wait_until_open();
+    let nr = frame.info.syscall();
+    let args = frame.arguments();
+    let answer = match nr {
+        libc::SYS_rt_sigreturn => {
+            signals::return_from_handler(thread, state, frame);
+            return;
+        }
+        libc::SYS_rt_sigaction => signals::sigaction(state, &args),
+        libc::SYS_rt_sigprocmask => signals::sigprocmask(state, frame),
+        libc::SYS_sigaltstack => signals::sigaltstack(state, frame),
+        libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
+            process::begin_birth(state, frame, nr);
+            return;
+        }
+        libc::SYS_execve | libc::SYS_execveat => {
+            exec::begin(state, frame, nr);
+            return;
+        }
+        libc::SYS_exit => process::exit_thread(thread, frame),
+        libc::SYS_exit_group => process::exit(state, frame),
+        libc::SYS_mprotect
+        | libc::SYS_pkey_mprotect
+        | libc::SYS_munmap
+        | libc::SYS_madvise
+        | libc::SYS_mremap => match mappings::answer(nr, &args) {
+            Some(answer) => answer,
+            None => {
+                kernel_call::begin(state, frame, nr, gate::call());
+                return;
+            }
+        },
+        // The program would take the monitor's eyes away.
+        libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Err(libc::EINVAL),
+        libc::SYS_seccomp => {
+            control::pause_for_sandbox();
+            kernel_call::begin(state, frame, nr, gate::call());
+            return;
+        }
+        libc::SYS_prctl if args[0] == libc::PR_SET_SECCOMP as u64 => {
+            control::pause_for_sandbox();
+            kernel_call::begin(state, frame, nr, gate::call());
+            return;
+        }
+        _ => {
+            kernel_call::begin(state, frame, nr, gate::call());
+            return;
+        }
+    };
+    let result = match answer {
+        Ok(value) => value as i64,
+        Err(errno) => -i64::from(errno),
+    };
+    kernel_call::charge(nr, &args, result, thread.ordinal.load(Ordering::Relaxed));
+    frame.context.rax = result as u64;
+}
+
+const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;

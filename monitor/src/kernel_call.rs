@@ -1,0 +1,221 @@
+//! A system call made on the program's behalf: the buffers that the kernel will touch are opened, the thread goes to
+//! the gate's stub, and what the kernel did is charged when the stub traps.
+//!
+//! The program's handlers never run while a call is on its way: [`settle`] first completes it or takes it back
+//! to the `syscall` instruction. So a thread needs one record of a call in progress.
+//!
+//! # Signal context
+//! Everything here runs in handlers.
+
+use crate::access::{Access, By, Kind};
+use crate::clock;
+use crate::frame::Frame;
+use crate::heat;
+use crate::kernel::{self, Coverage, KernelRange, Memory, Phase};
+use crate::memory;
+use crate::protect::{self, Method};
+use crate::step::is_watched;
+use crate::thread::HandlerState;
+use crate::totals::TOTALS;
+use core::sync::atomic::Ordering;
+use thermalloc_sys::gate;
+
+/// Buffers that are opened one by one; a call with more gets all of the heap.
+const MAX_OPENED: usize = 64;
+
+/// Bytes of a `syscall` instruction.
+pub const SYSCALL_LEN: u64 = 2;
+
+/// A system call on its way.
+#[derive(Clone)]
+pub struct Call {
+    /// Address behind the program's `syscall` instruction; 0 when no call is on its way.
+    pub returns_to: u64,
+    /// Number.
+    pub nr: i64,
+    /// Arguments as the program passed them.
+    pub args: [u64; 6],
+    /// What to do besides when the call has returned.
+    pub after: After,
+    pkru: u32,
+    opened: [(usize, usize); MAX_OPENED],
+    opened_count: usize,
+    opened_all: bool,
+}
+
+/// What a returned call needs besides its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Nothing,
+    /// The signal mask was widened for the call: put this one back.
+    Mask(u64),
+}
+
+impl Default for Call {
+    fn default() -> Self {
+        Self {
+            returns_to: 0,
+            nr: 0,
+            args: [0; 6],
+            after: After::Nothing,
+            pkru: 0,
+            opened: [(0, 0); MAX_OPENED],
+            opened_count: 0,
+            opened_all: false,
+        }
+    }
+}
+
+impl Call {
+    /// Whether a call is on its way.
+    pub fn is_running(&self) -> bool {
+        self.returns_to != 0
+    }
+
+    /// Leaves the opened buffers to another record of the same call.
+    pub fn forget_openings(&mut self) {
+        self.opened_count = 0;
+        self.opened_all = false;
+    }
+}
+
+/// The program's memory, as the system call table reads it.
+pub struct ProgramMemory;
+
+impl Memory for ProgramMemory {
+    fn read(&self, addr: u64, into: &mut [u8]) -> bool {
+        memory::read(addr as usize, into)
+    }
+
+    fn own_pid(&self) -> i32 {
+        crate::process::pid()
+    }
+}
+
+/// Sends the thread to `stub` to make system call `nr`, whose arguments are in the frame.
+pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) {
+    TOTALS.syscalls.fetch_add(1, Ordering::Relaxed);
+    let call = &mut state.call;
+    call.returns_to = frame.context.rip;
+    call.nr = nr;
+    call.args = frame.arguments();
+    call.after = After::Nothing;
+    call.opened_count = 0;
+    call.opened_all = false;
+    match protect::method() {
+        Some(Method::Pages) => open_buffers(call),
+        Some(Method::Key(_)) => {
+            let offset = crate::pku::xsave_offset();
+            call.pkru = frame.pkru(offset).unwrap_or(0);
+            frame.set_pkru(offset, protect::opened_pkru(call.pkru));
+        }
+        None => {}
+    }
+    frame.context.rax = nr as u64;
+    frame.context.rip = stub as u64;
+}
+
+fn open_buffers(call: &mut Call) {
+    let (nr, args) = (call.nr, call.args);
+    let mut too_many = false;
+    let coverage = kernel::ranges(nr, &args, Phase::Before, &ProgramMemory, &mut |range: KernelRange| {
+        let (start, len) = (range.addr as usize, range.len as usize);
+        if !is_watched(start, len, kind_of(range)) {
+            return;
+        }
+        if call.opened_count == MAX_OPENED {
+            too_many = true;
+            return;
+        }
+        let end = start.saturating_add(len);
+        protect::open(start..end);
+        call.opened[call.opened_count] = (start, end);
+        call.opened_count += 1;
+    });
+    if coverage != Coverage::Complete || too_many {
+        protect::open_everything();
+        call.opened_all = true;
+    }
+}
+
+fn kind_of(range: KernelRange) -> Kind {
+    match range.kind {
+        kernel::Kind::Read => Kind::Read,
+        kernel::Kind::Write => Kind::Write,
+    }
+}
+
+/// Charges what the kernel accessed in a call that has returned.
+pub fn charge(nr: i64, args: &[u64; 6], result: i64, thread: u32) {
+    let now = clock::now();
+    kernel::ranges(nr, args, Phase::After { result }, &ProgramMemory, &mut |range: KernelRange| {
+        let kind = kind_of(range);
+        let (addr, len) = (range.addr as usize, range.len as usize);
+        if is_watched(addr, len, kind) {
+            heat::charge(&Access { addr, len, kind, by: By::Kernel }, thread, now);
+        }
+    });
+}
+
+/// The call has returned: charges what the kernel did, closes, and takes the thread back to the program.
+pub fn finish(state: &mut HandlerState, frame: &mut Frame, thread: u32) {
+    let call = &mut state.call;
+    charge(call.nr, &call.args, frame.context.rax as i64, thread);
+    frame.context.rip = call.returns_to;
+    leave(call, frame);
+}
+
+/// The call has not been made, or is to be made again after a handler: back to the `syscall` instruction.
+pub fn take_back(state: &mut HandlerState, frame: &mut Frame) {
+    let call = &mut state.call;
+    frame.context.rip = call.returns_to - SYSCALL_LEN;
+    frame.context.rax = call.nr as u64;
+    leave(call, frame);
+}
+
+fn leave(call: &mut Call, frame: &mut Frame) {
+    // What the instruction itself leaves behind: RCX is the return address, R11 the flags.
+    frame.context.rcx = call.returns_to;
+    // Arguments that the monitor may have replaced.
+    frame.context.rdx = call.args[2];
+    frame.context.r10 = call.args[3];
+    frame.context.r9 = call.args[5];
+    for &(start, end) in &call.opened[..call.opened_count] {
+        protect::close(start..end);
+    }
+    if call.opened_all {
+        protect::close_everything();
+    }
+    if let Some(Method::Key(_)) = protect::method() {
+        frame.set_pkru(crate::pku::xsave_offset(), protect::closed_pkru(call.pkru));
+    }
+    if let After::Mask(mask) = call.after {
+        frame.mask = mask;
+    }
+    call.after = After::Nothing;
+    call.returns_to = 0;
+}
+
+/// Where a thread stands in a stub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before the `syscall` instruction.
+    Before,
+    /// After it.
+    After,
+    /// In none.
+    Elsewhere,
+}
+
+/// Where `rip` stands in the stubs.
+pub fn place(rip: u64) -> Place {
+    let rip = rip as usize;
+    if rip == gate::call() || rip == gate::clone() {
+        Place::Before
+    } else if (gate::call_done()..=gate::call_done() + 1).contains(&rip) || gate::clone_done().contains(&rip) {
+        Place::After
+    } else {
+        Place::Elsewhere
+    }
+}

@@ -1,0 +1,64 @@
+//! Births and deaths of objects: which are watched, who allocated them, and their entry into the heat accounts.
+//!
+//! Runs inside malloc and free, between `Runtime::enter` and its end.
+//!
+//! # Safety
+//! The unwinder's state is the thread's own.
+#![allow(unsafe_code)]
+
+use crate::clock;
+use crate::config::{Config, MAX_DEPTH, Watch};
+use crate::heat;
+use crate::thread::Thread;
+use crate::memory;
+use crate::unwind::{self, Caller, ModuleMatcher};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use thermalloc_alloc as alloc;
+
+static DEPTH: AtomicUsize = AtomicUsize::new(0);
+static WATCH: OnceLock<(Watch, Option<ModuleMatcher>)> = OnceLock::new();
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// Takes over the settings.
+pub fn configure(config: &Config) {
+    DEPTH.store(config.depth, Ordering::Relaxed);
+    if !config.watch.is_everything() {
+        let matcher = config.watch.module.as_deref().map(ModuleMatcher::new);
+        let _ = WATCH.set((config.watch.clone(), matcher));
+    }
+}
+
+/// Whether an object of `size` bytes, allocated by the code at `ip`, is to be watched.
+pub fn is_wanted(size: usize, ip: u64) -> bool {
+    let Some((watch, module)) = WATCH.get() else { return true };
+    watch.min_size.is_none_or(|min| size >= min)
+        && watch.max_size.is_none_or(|max| size <= max)
+        && module.as_ref().is_none_or(|module| module.matches(ip))
+        && watch.sample.is_none_or(|n| SEQUENCE.fetch_add(1, Ordering::Relaxed) % n == 0)
+}
+
+/// An object begins.
+pub fn born(thread: &Thread, address: usize, size: usize, caller: Caller) {
+    let Some(object) = alloc::object_at(address).filter(|object| object.watched) else { return };
+    let mut frames = [0u64; MAX_DEPTH + 1];
+    // SAFETY: this is the thread's own state, and malloc does not nest inside the runtime.
+    let state = unsafe { thread.unwind() };
+    let depth = DEPTH.load(Ordering::Relaxed);
+    let count = unwind::capture_with(state, caller, depth, &mut frames, &mut heap_word);
+    let site = heat::intern(&frames[..count]);
+    heat::born(&object, size, site, clock::now());
+}
+
+/// An object ends; it is still allocated.
+pub fn died(address: usize) {
+    if let Some(object) = alloc::object_at(address).filter(|object| object.watched && object.live) {
+        heat::died(&object, clock::now());
+    }
+}
+
+/// A word of a stack that lies in the heap; `None` for other stacks, which can be read as they are.
+fn heap_word(address: u64) -> Option<u64> {
+    let address = address as usize;
+    if alloc::contains(address) { memory::read_value(address) } else { None }
+}

@@ -1,0 +1,361 @@
+//! Births and deaths: threads, forks, vforks, exec, exit and fatal signals.
+//!
+//! # Safety
+//! Edits frames and registers threads with the kernel; the assembly it relies on is the gate's.
+//!
+//! # Signal context
+//! Everything here runs in handlers, in program context (no code of the runtime is interrupted), so that the
+//! private heap and files may be used where a process or thread begins or ends.
+#![allow(unsafe_code)]
+
+use crate::actions;
+use crate::clock;
+use crate::exec;
+use crate::frame::Frame;
+use crate::heat;
+use crate::kernel_call::{self, After};
+use crate::memory;
+use crate::protect;
+use crate::report::{self, End};
+use crate::control;
+use crate::thread::{self, HandlerState, Thread};
+use crate::world;
+use core::sync::atomic::{AtomicI32, Ordering};
+use thermalloc_alloc as alloc;
+use thermalloc_sys::gate::{self, ThreadEntry, syscall};
+use thermalloc_sys::mem;
+
+pub use crate::exec::ExecImage;
+
+static PID: AtomicI32 = AtomicI32::new(0);
+
+/// The process id.
+pub fn pid() -> i32 {
+    PID.load(Ordering::Relaxed)
+}
+
+/// Notes the process id, at start and after a fork.
+pub fn note_pid() {
+    // SAFETY: getpid takes no pointers.
+    PID.store(unsafe { syscall(libc::SYS_getpid, &[]) } as i32, Ordering::Relaxed);
+}
+
+/// What a fork or thread start on its way needs when it has returned.
+#[derive(Clone, Copy)]
+pub enum Birth {
+    /// None is on its way.
+    None,
+    /// A thread that will run on this block.
+    Thread(&'static Thread),
+    /// A process with memory of its own; the address of the word in which the child says that it has its copy of
+    /// the heap, 0 if it needs none.
+    Process(usize),
+    /// A process that borrows this one's memory.
+    Borrower,
+}
+
+/// What kind of birth a system call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Request {
+    flags: u64,
+    /// Lowest address or top of the new stack, 0: the parent's.
+    stack_top: u64,
+}
+
+fn request(nr: i64, args: &[u64; 6]) -> Option<Request> {
+    match nr {
+        libc::SYS_fork => Some(Request { flags: 0, stack_top: 0 }),
+        libc::SYS_vfork => Some(Request { flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64, stack_top: 0 }),
+        libc::SYS_clone => Some(Request { flags: args[0], stack_top: args[1] }),
+        libc::SYS_clone3 => {
+            // flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size
+            let fields = memory::read_value::<[u64; 7]>(args[0] as usize)?;
+            let stack_top = if fields[5] == 0 { 0 } else { fields[5].wrapping_add(fields[6]) };
+            Some(Request { flags: fields[0], stack_top })
+        }
+        _ => None,
+    }
+}
+
+/// fork, vfork, clone or clone3.
+pub fn begin_birth(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
+    let Some(request) = request(nr, &frame.arguments()) else {
+        kernel_call::begin(state, frame, nr, gate::call());
+        return;
+    };
+    let shares_memory = request.flags & libc::CLONE_VM as u64 != 0;
+    let borrows = shares_memory && request.flags & libc::CLONE_VFORK as u64 != 0;
+    if borrows {
+        state.birth = Birth::Borrower;
+        kernel_call::begin(state, frame, nr, gate::call());
+    } else if shares_memory {
+        begin_thread(state, frame, nr, &request);
+    } else {
+        begin_process(state, frame, nr);
+    }
+}
+
+fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &Request) {
+    let Ok(new) = thread::new_block() else {
+        frame.context.rax = -i64::from(libc::EAGAIN) as u64;
+        return;
+    };
+    // SAFETY: the block is new, and its thread has not started.
+    unsafe {
+        new.set_start(start_thread);
+        let start = new.start_frame(frame);
+        start.context.rax = 0;
+        start.context.rcx = frame.context.rip;
+        if request.stack_top != 0 {
+            start.context.rsp = request.stack_top;
+        }
+        new.in_handler().blocked = state.blocked;
+    }
+    if request.flags & libc::CLONE_SETTLS as u64 == 0 {
+        // It runs on its creator's thread pointer, and so on its creator's slot.
+        new.keep_slot();
+    }
+    let mask = frame.mask;
+    kernel_call::begin(state, frame, nr, gate::clone());
+    // The child takes no signal before it has a signal stack; the parent's mask comes back with the call's return.
+    state.call.after = After::Mask(mask);
+    frame.mask = u64::MAX & !actions::RESERVED;
+    frame.context.r9 = new as *const Thread as u64;
+    state.birth = Birth::Thread(new);
+}
+
+/// First code of a new thread, on the stack of its block: all signals are blocked.
+unsafe extern "C" fn start_thread(entry: *mut ThreadEntry) -> ! {
+    // SAFETY: the gate hands over the block that `begin_thread` put in r9.
+    let thread = unsafe { &*entry.cast::<Thread>() };
+    // SAFETY: gettid takes no pointers.
+    let tid = unsafe { syscall(libc::SYS_gettid, &[]) } as i32;
+    thread.tid.store(tid, Ordering::Relaxed);
+    if thread.register_stack().and(thread.register_dispatch(control::dispatches())).is_err() {
+        gate::write_all(2, b"thermalloc: a new thread could not be watched\n");
+    }
+    if !thread.keeps_slot() {
+        thread.adopt();
+    }
+    thread.catch_calls();
+    let frame = thread.start_frame_address();
+    // SAFETY: the frame was made from one of the kernel's; returning from it enters the program as the clone
+    // would have. rt_sigreturn expects the stack pointer behind the frame's first word.
+    unsafe {
+        core::arch::asm!(
+            "mov rsp, {frame}",
+            "jmp {restorer}",
+            frame = in(reg) frame + 8,
+            restorer = in(reg) gate::restorer(),
+            options(noreturn),
+        )
+    }
+}
+
+fn begin_process(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
+    while !world::close() {
+        world::wait_until_open();
+    }
+    let word = if control::is_aliased() { shared_word() } else { 0 };
+    state.birth = Birth::Process(word);
+    kernel_call::begin(state, frame, nr, gate::call());
+}
+
+/// A word that parent and child share, 0 if there is no memory for one.
+fn shared_word() -> usize {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let at = unsafe { syscall(libc::SYS_mmap, &[0, mem::PAGE, prot, flags, usize::MAX, 0]) };
+    mem::check(at).unwrap_or(0)
+}
+
+/// A call on its way has returned: whatever kind it was, the thread goes back to the program.
+pub fn call_returned(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    let result = frame.context.rax as i64;
+    end_borrowing(state);
+    match core::mem::replace(&mut state.birth, Birth::None) {
+        Birth::None => {}
+        Birth::Thread(new) if result < 0 => new.retire(),
+        Birth::Thread(_) => {}
+        Birth::Process(word) if result == 0 => become_child(thread, state, word),
+        Birth::Process(word) => await_child(word, result as i32),
+        Birth::Borrower if result == 0 => borrow(thread, state),
+        Birth::Borrower => {}
+    }
+    if let Some(image) = state.exec.take() {
+        exec::failed(image);
+    }
+    let ordinal = thread.ordinal.load(Ordering::Relaxed);
+    kernel_call::finish(state, frame, ordinal);
+}
+
+/// A call has been taken back to its `syscall` instruction: undoes what was prepared for it.
+pub fn call_taken_back(state: &mut HandlerState) {
+    match core::mem::replace(&mut state.birth, Birth::None) {
+        Birth::Thread(new) => new.retire(),
+        Birth::Process(word) => {
+            release_word(word);
+            world::open();
+        }
+        Birth::None | Birth::Borrower => {}
+    }
+    if let Some(image) = state.exec.take() {
+        exec::failed(image);
+    }
+}
+
+fn release_word(word: usize) {
+    if word != 0 {
+        // SAFETY: the page was mapped for this word alone.
+        let _ = unsafe { mem::unmap(word, mem::PAGE) };
+    }
+}
+
+/// In the child of a fork: a heap of its own, no threads but this one, and nothing accessed so far.
+fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
+    note_pid();
+    thread.tid.store(pid(), Ordering::Relaxed);
+    if control::is_aliased() && alloc::fork_copy_alias().is_err() {
+        gate::write_all(2, b"thermalloc: no memory for the heap of a forked child\n");
+        gate::abort();
+    }
+    if word != 0 {
+        // SAFETY: the word is an aligned atomic that the parent keeps mapped until it has seen the change.
+        unsafe { AtomicI32::from_ptr(word as *mut i32) }.store(1, Ordering::SeqCst);
+        // SAFETY: wakes whoever waits on a live word.
+        unsafe { syscall(libc::SYS_futex, &[word, libc::FUTEX_WAKE as usize, 1]) };
+        release_word(word);
+    }
+    protect::forked();
+    world::forked();
+    clock::restart();
+    heat::forked();
+    report::forked();
+    state.vfork_child = false;
+    if thread.register_dispatch(control::dispatches()).is_err() {
+        gate::write_all(2, b"thermalloc: a forked child cannot be watched\n");
+    }
+}
+
+/// In the parent of a fork: the heap stands still until the child has its copy.
+fn await_child(word: usize, child: i32) {
+    if word != 0 && child > 0 {
+        // SAFETY: as in `become_child`.
+        let done = unsafe { AtomicI32::from_ptr(word as *mut i32) };
+        while done.load(Ordering::SeqCst) == 0 && !is_dead(child) {
+            let timeout = [0u64, 10_000_000];
+            let timeout_at = timeout.as_ptr() as usize;
+            // SAFETY: waits on a live word with a live timeout.
+            unsafe { syscall(libc::SYS_futex, &[word, libc::FUTEX_WAIT as usize, 0, timeout_at]) };
+        }
+    }
+    release_word(word);
+    world::open();
+}
+
+/// Whether a child has ended (and not yet been reaped).
+fn is_dead(child: i32) -> bool {
+    let mut info = [0u64; 16];
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: the kernel writes a siginfo into a live buffer.
+    let result = unsafe {
+        syscall(
+            libc::SYS_waitid,
+            &[libc::P_PID as usize, child as usize, info.as_mut_ptr() as usize, options as usize, 0],
+        )
+    };
+    result < 0 || info[0] as i32 == libc::SIGCHLD
+}
+
+/// In the child of a vfork: it runs on its parent's memory and block, while its parent waits in the stub.
+fn borrow(thread: &Thread, state: &mut HandlerState) {
+    if state.suspended.len() < state.suspended.capacity() {
+        state.suspended.push((own_pid(), state.call.clone()));
+    }
+    // The buffers are the parent's to close.
+    state.call.forget_openings();
+    state.vfork_child = true;
+    if thread.register_dispatch(control::dispatches()).is_err() {
+        gate::write_all(2, b"thermalloc: a vfork child cannot be watched\n");
+    }
+}
+
+/// The process id as the kernel has it, in a vfork child too.
+fn own_pid() -> i32 {
+    // SAFETY: getpid takes no pointers.
+    unsafe { syscall(libc::SYS_getpid, &[]) as i32 }
+}
+
+/// If this is a parent whose vfork child has run on the same block, puts its own call back.
+fn end_borrowing(state: &mut HandlerState) {
+    if state.suspended.is_empty() {
+        return;
+    }
+    let own = own_pid();
+    if let Some(at) = state.suspended.iter().rposition(|&(parent, _)| parent == own) {
+        let (_, call) = state.suspended.swap_remove(at);
+        state.suspended.truncate(at);
+        state.call = call;
+        state.exec = None;
+        state.birth = Birth::None;
+        state.vfork_child = !state.suspended.is_empty();
+    }
+}
+
+/// The thread ends.
+pub fn exit_thread(thread: &Thread, frame: &Frame) -> ! {
+    thread.retire();
+    loop {
+        // SAFETY: ends this thread alone.
+        unsafe { syscall(libc::SYS_exit, &[frame.context.rdi as usize]) };
+    }
+}
+
+/// exit_group: writes the report and ends the process.
+pub fn exit(state: &HandlerState, frame: &Frame) -> ! {
+    let status = frame.context.rdi as i32;
+    if !state.vfork_child {
+        last_report(End::Exit, status & 0xff);
+    }
+    gate::exit_group(status)
+}
+
+/// A signal ends the process: the report is written, and the signal meets its default action.
+pub fn die(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    let signal = frame.info.signo;
+    if !state.vfork_child {
+        last_report(End::Signal, signal);
+    }
+    actions::uncover(signal);
+    // The program is put back where it was. A fault happens again, now with nobody to take it; any other
+    // signal is sent again.
+    let repeats = matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGFPE | libc::SIGILL)
+        && frame.info.code > 0
+        && frame.info.code != 128;
+    frame.mask &= !actions::bit(signal);
+    if !repeats {
+        let info = &raw const frame.info as usize;
+        let tid = thread.tid.load(Ordering::Relaxed) as usize;
+        // SAFETY: the kernel reads a live siginfo.
+        unsafe {
+            let own = syscall(libc::SYS_getpid, &[]) as usize;
+            let tid = if state.vfork_child { own } else { tid };
+            if syscall(libc::SYS_rt_tgsigqueueinfo, &[own, tid, signal as usize, info]) < 0 {
+                syscall(libc::SYS_tgkill, &[own, tid, signal as usize]);
+            }
+        }
+    }
+}
+
+/// Writes the report that ends this process image. One thread does; others that arrive wait for the end.
+fn last_report(end: End, status: i32) {
+    if !world::close() {
+        loop {
+            // SAFETY: waits for the end of the process.
+            unsafe { syscall(libc::SYS_pause, &[]) };
+        }
+    }
+    report::write_last(end, status);
+}
+

@@ -1,0 +1,406 @@
+//! Per-thread state of the monitor.
+//!
+//! A thread's block is 1 MiB of address space, aligned to its size:
+//! ```text
+//!   base                                              base + 1 MiB
+//!   | Thread | free | guard page | alternate signal stack |
+//! ```
+//! All handlers run on the alternate stack, so a handler finds its thread by masking its stack pointer, whatever
+//! the program does with fs. Code outside handlers (malloc) finds it in a thread slot.
+//!
+//! # Safety
+//! A block is never unmapped. What handlers alone use sits in an `UnsafeCell` that [`Thread::in_handler`] gives
+//! out; handlers do not nest, but for faults of the probing copy, which use none of it.
+//!
+//! # Signal context
+//! [`Thread::here`] and all methods are for handlers; [`new_block`] is called in the one that starts a thread.
+#![allow(unsafe_code)]
+
+use crate::frame::{Frame, Info, Stack};
+use crate::kernel_call::Call;
+use crate::operands::{DecoderState, XsaveLayout};
+use crate::process::{Birth, ExecImage};
+use crate::step::Step;
+use crate::unwind::UnwindState;
+use crate::world;
+use core::cell::{Cell, UnsafeCell};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use thermalloc_sys::gate::{self, ThreadEntry};
+use thermalloc_sys::lock::Lock;
+use thermalloc_sys::mem::{self, Errno, PAGE, check};
+
+thermalloc_sys::thread_slot! {
+    /// The calling thread's block, 0 before it is enrolled.
+    mod slot = "thermalloc_monitor_thread"
+}
+
+const BLOCK: usize = 1 << 20;
+const ALT_STACK: usize = 512 << 10;
+/// Room for the extended state of a frame: AVX-512 takes 2.7 KiB, AMX 11 KiB.
+const EXTENDED: usize = 16 << 10;
+
+/// Selector values of Syscall User Dispatch (linux/syscall_user_dispatch.h).
+const ALLOW: u8 = 0;
+const BLOCK_CALLS: u8 = 1;
+const PR_SET_SYSCALL_USER_DISPATCH: usize = 59;
+const PR_SYS_DISPATCH_ON: usize = 1;
+
+/// A thread as the monitor knows it.
+#[repr(C)]
+pub struct Thread {
+    /// What the gate's clone stub finds; must be first.
+    entry: UnsafeCell<ThreadEntry>,
+    /// Kernel thread id; 0 while the block is being set up.
+    pub tid: AtomicI32,
+    /// Number in order of appearance, for the sets of threads that touched an object.
+    pub ordinal: AtomicU32,
+    /// Read by the kernel at each system call of this thread.
+    selector: AtomicU8,
+    /// Above zero while the thread runs code of the runtime outside handlers.
+    depth: Cell<u32>,
+    /// Signals that arrived meanwhile: blocked, and pending with the kernel.
+    deferred: Cell<u64>,
+    keeps_slot: Cell<bool>,
+    /// Whether the thread is in a handler.
+    handling: Cell<bool>,
+    handler: UnsafeCell<HandlerState>,
+    unwind: UnsafeCell<UnwindState>,
+    start: UnsafeCell<StartFrame>,
+}
+
+/// What only handlers use.
+pub struct HandlerState {
+    /// The step in progress.
+    pub step: Step,
+    /// The system call in progress.
+    pub call: Call,
+    /// Calls that a vfork child's calls have displaced, with the process that made them: the child's parent, on the
+    /// same block, is inside vfork.
+    pub suspended: Vec<(i32, Call)>,
+    /// The program's alternate signal stack.
+    pub altstack: Stack,
+    /// Signals of the monitor that the program believes blocked.
+    pub blocked: u64,
+    /// Signals of the monitor that arrived while the program had them blocked: SEGV, BUS, TRAP, SYS.
+    pub kept: [Option<Info>; 4],
+    /// What a fork or thread start on its way needs when it has returned.
+    pub birth: Birth,
+    /// The environment handed to an exec on its way.
+    pub exec: Option<ExecImage>,
+    /// Decoder with its tables warmed.
+    pub decoder: DecoderState,
+    /// Whether this is a vfork child that borrows its parent's block.
+    pub vfork_child: bool,
+}
+
+/// The frame from which a new thread enters the program.
+#[repr(C, align(64))]
+struct StartFrame {
+    extended: [u8; EXTENDED],
+    frame: core::mem::MaybeUninit<Frame>,
+}
+
+static RETIRED: Lock<Vec<usize>> = Lock::new(Vec::new());
+static ORDINALS: AtomicU32 = AtomicU32::new(0);
+
+impl Thread {
+    /// The thread whose alternate stack the caller runs on.
+    ///
+    /// # Safety
+    /// Called in a handler of the monitor, or by a thread that starts on its block's stack.
+    #[inline(always)]
+    pub unsafe fn here() -> &'static Self {
+        let sp: usize;
+        // SAFETY: reads the stack pointer.
+        unsafe { core::arch::asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
+        // SAFETY: the caller runs on an alternate stack at the end of a block, whose base holds the thread.
+        unsafe { &*((sp & !(BLOCK - 1)) as *const Self) }
+    }
+
+    /// The calling thread, if it is enrolled. For code outside handlers.
+    #[inline(always)]
+    pub fn current() -> Option<&'static Self> {
+        let at = slot::get();
+        // SAFETY: the slot holds 0 or a block, and blocks live forever.
+        (at != 0).then(|| unsafe { &*(at as *const Self) })
+    }
+
+    /// The handlers' part of the state.
+    ///
+    /// # Safety
+    /// Called once in each handler run of this thread.
+    #[expect(clippy::mut_from_ref, reason = "handlers of one thread do not nest")]
+    pub unsafe fn in_handler(&self) -> &mut HandlerState {
+        // SAFETY: handlers of one thread do not nest, and nobody else uses this part.
+        unsafe { &mut *self.handler.get() }
+    }
+
+    /// The unwinder's cache; for code of the runtime outside handlers, between [`enter`](Self::enter) and leave.
+    ///
+    /// # Safety
+    /// No other reference from this method is alive.
+    #[expect(clippy::mut_from_ref, reason = "the depth keeps the runtime's code from nesting")]
+    pub unsafe fn unwind(&self) -> &mut UnwindState {
+        // SAFETY: only the thread itself calls this, once at a time.
+        unsafe { &mut *self.unwind.get() }
+    }
+
+    /// The alternate stack that the kernel knows.
+    fn stack(&self) -> Stack {
+        let base = self as *const Self as usize;
+        Stack::new(base + BLOCK - ALT_STACK, ALT_STACK)
+    }
+
+    /// Whether the thread is in code of the runtime, outside handlers.
+    pub fn in_runtime(&self) -> bool {
+        self.depth.get() > 0
+    }
+
+    /// Whether the thread runs code of the runtime, in a handler or outside.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.depth.get() > 0 || self.handling.get()
+    }
+
+    /// Says whether the thread is in a handler.
+    pub fn set_handling(&self, handling: bool) {
+        self.handling.set(handling);
+    }
+
+    /// Lets this thread's system calls pass without a trap.
+    pub fn allow_calls(&self) {
+        self.selector.store(ALLOW, Ordering::Relaxed);
+    }
+
+    /// Sends this thread's system calls to the monitor.
+    pub fn catch_calls(&self) {
+        self.selector.store(BLOCK_CALLS, Ordering::Relaxed);
+    }
+
+    /// Keeps a signal until the thread leaves the runtime: it stays pending with the kernel, blocked.
+    pub fn defer(&self, frame: &mut Frame) {
+        let signal = frame.info.signo;
+        frame.mask |= 1 << (signal - 1);
+        self.deferred.set(self.deferred.get() | 1 << (signal - 1));
+        let info = &raw const frame.info as usize;
+        // SAFETY: the kernel reads a siginfo, which is alive.
+        unsafe {
+            let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
+            let tid = gate::syscall(libc::SYS_gettid, &[]) as usize;
+            gate::syscall(libc::SYS_rt_tgsigqueueinfo, &[pid, tid, signal as usize, info]);
+        }
+    }
+
+    /// Tells the kernel the thread's alternate stack. Not on that stack itself.
+    pub fn register_stack(&self) -> Result<(), Errno> {
+        let stack = self.stack();
+        // SAFETY: the kernel copies the description; the stack lives as long as the process.
+        check(unsafe { gate::syscall(libc::SYS_sigaltstack, &[&raw const stack as usize, 0]) }).map(drop)
+    }
+
+    /// Turns Syscall User Dispatch on for the thread, if `dispatch`.
+    pub fn register_dispatch(&self, dispatch: bool) -> Result<(), Errno> {
+        if !dispatch {
+            return Ok(());
+        }
+        let gate = gate::range();
+        let selector = &raw const self.selector as usize;
+        let args = [PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, gate.start, gate.len(), selector];
+        // SAFETY: the selector is part of the block, which lives as long as the process; the gate lets the
+        // runtime's own calls pass.
+        check(unsafe { gate::syscall(libc::SYS_prctl, &args) }).map(drop)
+    }
+
+    /// Turns Syscall User Dispatch off for the calling thread.
+    pub fn end_dispatch(&self) {
+        self.allow_calls();
+        // SAFETY: takes no pointers.
+        unsafe { gate::syscall(libc::SYS_prctl, &[PR_SET_SYSCALL_USER_DISPATCH, 0, 0, 0, 0]) };
+    }
+
+    /// Leaves the thread slot alone when the thread starts: its creator shares it.
+    pub fn keep_slot(&self) {
+        self.keeps_slot.set(true);
+    }
+
+    /// See [`keep_slot`](Self::keep_slot).
+    pub fn keeps_slot(&self) -> bool {
+        self.keeps_slot.get()
+    }
+
+    /// Makes this the calling thread's block for code outside handlers.
+    pub fn adopt(&self) {
+        slot::set(self as *const Self as usize);
+    }
+
+    /// Copies a frame, with its extended state, into the block as the one from which [`gate::clone`]'s child
+    /// enters the program; returns the copy to be edited.
+    ///
+    /// # Safety
+    /// The thread has not started.
+    #[expect(clippy::mut_from_ref, reason = "the thread does not run yet")]
+    pub unsafe fn start_frame(&self, from: &Frame) -> &mut Frame {
+        // SAFETY: nobody else uses the block of a thread that has not started.
+        let start = unsafe { &mut *self.start.get() };
+        let frame = start.frame.write(*from);
+        frame.context.fpstate = 0;
+        if let Some(state) = from.extended().filter(|state| state.len() <= EXTENDED) {
+            start.extended[..state.len()].copy_from_slice(state);
+            frame.context.fpstate = start.extended.as_ptr() as usize;
+        }
+        frame.stack = self.stack();
+        frame
+    }
+
+    /// Address of the frame that [`start_frame`](Self::start_frame) made.
+    pub fn start_frame_address(&self) -> usize {
+        // SAFETY: only the address is taken.
+        unsafe { (&raw const (*self.start.get()).frame) as usize }
+    }
+
+    /// Sets where the clone stub sends the new thread.
+    ///
+    /// # Safety
+    /// The thread has not started.
+    pub unsafe fn set_start(&self, start: unsafe extern "C" fn(*mut ThreadEntry) -> !) {
+        let base = self as *const Self as usize;
+        // SAFETY: nobody else uses the block of a thread that has not started.
+        unsafe { *self.entry.get() = ThreadEntry { stack_top: base + BLOCK - 64, start } };
+    }
+
+    /// Marks the block as free once the kernel knows its thread no more.
+    pub fn retire(&self) {
+        RETIRED.lock().push(self as *const Self as usize);
+    }
+}
+
+/// Code of the runtime outside handlers: signals wait, the heap does not stand still for others, and the thread's own system calls pass, until it is dropped.
+pub struct Runtime(&'static Thread);
+
+impl Runtime {
+    /// Enters the runtime.
+    #[inline]
+    pub fn enter(thread: &'static Thread) -> Self {
+        let depth = thread.depth.get();
+        // First the depth: from here on signals wait, so nothing can longjmp out past `drop`.
+        thread.depth.set(depth + 1);
+        if depth == 0 {
+            world::enter();
+            thread.allow_calls();
+        }
+        Self(thread)
+    }
+
+    /// The thread that entered.
+    pub fn thread(&self) -> &'static Thread {
+        self.0
+    }
+}
+
+impl Drop for Runtime {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = self.0.depth.get() - 1;
+        if depth == 0 {
+            self.0.catch_calls();
+            world::leave();
+        }
+        self.0.depth.set(depth);
+        if depth == 0 && self.0.deferred.get() != 0 {
+            release_deferred(self.0);
+        }
+    }
+}
+
+/// Unblocks the signals that arrived while the thread was in the runtime; the kernel delivers them at once.
+#[cold]
+fn release_deferred(thread: &Thread) {
+    let signals = thread.deferred.replace(0);
+    // SAFETY: the kernel reads a mask, which is alive.
+    unsafe {
+        gate::syscall(
+            libc::SYS_rt_sigprocmask,
+            &[libc::SIG_UNBLOCK as usize, &raw const signals as usize, 0, 8],
+        )
+    };
+}
+
+/// The alternate stack that the kernel has for the calling thread.
+pub fn current_altstack() -> Stack {
+    let mut stack = Stack::DISABLED;
+    // SAFETY: the kernel writes a description into a live local.
+    unsafe { gate::syscall(libc::SYS_sigaltstack, &[0, &raw mut stack as usize]) };
+    stack
+}
+
+/// A block for a new thread: one whose thread is gone, or a fresh one.
+pub fn new_block() -> Result<&'static Thread, Errno> {
+    let thread = match reusable() {
+        Some(thread) => thread,
+        None => fresh()?,
+    };
+    // SAFETY: the block is nobody's.
+    let state = unsafe { thread.in_handler() };
+    state.step = Step::default();
+    state.call = Call::default();
+    state.altstack = Stack::DISABLED;
+    state.blocked = 0;
+    state.kept = [None; 4];
+    state.birth = Birth::None;
+    state.exec = None;
+    state.vfork_child = false;
+    state.suspended.clear();
+    thread.depth.set(0);
+    thread.deferred.set(0);
+    thread.keeps_slot.set(false);
+    thread.handling.set(false);
+    thread.tid.store(0, Ordering::Relaxed);
+    thread.selector.store(ALLOW, Ordering::Relaxed);
+    thread.ordinal.store(ORDINALS.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    Ok(thread)
+}
+
+fn reusable() -> Option<&'static Thread> {
+    let mut retired = RETIRED.lock();
+    let at = retired.iter().position(|&base| {
+        // SAFETY: retired blocks stay mapped.
+        let tid = unsafe { &*(base as *const Thread) }.tid.load(Ordering::Relaxed);
+        // SAFETY: signal 0 only asks whether the thread exists.
+        let answer = unsafe {
+            let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
+            gate::syscall(libc::SYS_tgkill, &[pid, tid as usize, 0])
+        };
+        answer == -(libc::ESRCH as isize)
+    })?;
+    let base = retired.swap_remove(at);
+    // SAFETY: as above; the block's thread is gone.
+    Some(unsafe { &*(base as *const Thread) })
+}
+
+fn fresh() -> Result<&'static Thread, Errno> {
+    let reserved = mem::reserve(0, 2 * BLOCK)?.as_ptr() as usize;
+    let base = reserved.next_multiple_of(BLOCK);
+    let stack = base + BLOCK - ALT_STACK;
+    // SAFETY: the range was reserved just now and nobody else knows it.
+    unsafe {
+        mem::protect(base, stack - PAGE - base, libc::PROT_READ | libc::PROT_WRITE)?;
+        mem::protect(stack, ALT_STACK, libc::PROT_READ | libc::PROT_WRITE)?;
+        let thread = base as *mut Thread;
+        const { assert!(size_of::<Thread>() < BLOCK - ALT_STACK - PAGE) };
+        // Fields that are not written stay zero, which is valid for all of them.
+        (&raw mut (*thread).handler).write(UnsafeCell::new(HandlerState {
+            step: Step::default(),
+            call: Call::default(),
+            suspended: Vec::with_capacity(4),
+            altstack: Stack::DISABLED,
+            blocked: 0,
+            kept: [None; 4],
+            birth: Birth::None,
+            exec: None,
+            decoder: DecoderState::new(*XsaveLayout::of_this_machine()),
+            vfork_child: false,
+        }));
+        (&raw mut (*thread).unwind).write(UnsafeCell::new(UnwindState::new()));
+        Ok(&*thread)
+    }
+}
