@@ -1,1 +1,3 @@
-//! placeholder
+//! Turns traps into accesses and charges them to heap objects.
+
+pub mod operands;
