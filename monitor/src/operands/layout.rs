@@ -31,7 +31,7 @@ pub mod component {
 }
 
 /// One state component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     /// In the standard format, bytes from the start of the area; 0 if this processor lacks the component.
     offset: u32,
@@ -41,21 +41,24 @@ struct Part {
 }
 
 /// The layout of this processor's xsave areas.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XsaveLayout {
     enabled: u64,
     parts: [Part; 32],
 }
 
 impl XsaveLayout {
+    /// The legacy region and the header alone.
+    pub const EMPTY: Self = Self { enabled: 0, parts: [Part { offset: 0, size: 0, aligned: false }; 32] };
+
     /// Asks the processor. Without XSAVE, or where the system has not enabled it, the layout has no components
     /// beyond the legacy region.
     pub fn detect() -> Self {
         const OSXSAVE: u32 = 1 << 27;
         if __cpuid(0).eax < 0xD || __cpuid(1).ecx & OSXSAVE == 0 {
-            return Self::default();
+            return Self::EMPTY;
         }
-        let mut layout = Self { enabled: read_xcr0(), ..Self::default() };
+        let mut layout = Self { enabled: read_xcr0(), ..Self::EMPTY };
         for (number, part) in layout.parts.iter_mut().enumerate().skip(2) {
             if layout.enabled & (1 << number) != 0 {
                 let leaf = __cpuid_count(0xD, number as u32);

@@ -39,8 +39,8 @@ pub mod index {
     pub const RDI: usize = 7;
 }
 
-/// Where a signal frame keeps the registers, in the order of [`Registers::gpr`].
-const FRAME_ORDER: [i32; 16] = [
+/// Where a signal frame (`uc_mcontext.gregs`) keeps the registers, in the order of [`Registers::gpr`].
+pub const FRAME_ORDER: [i32; 16] = [
     libc::REG_RAX,
     libc::REG_RCX,
     libc::REG_RDX,

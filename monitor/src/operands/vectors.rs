@@ -77,6 +77,11 @@ impl<'a> XsaveArea<'a> {
         Self::new(unsafe { core::slice::from_raw_parts(fpregs, len) }, layout)
     }
 
+    /// The bytes of the area.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Is the component saved in the area, and not in its initial state (all zero)?
     fn in_use(&self, number: usize) -> bool {
         // A frame without an xsave header has the legacy components.
