@@ -13,6 +13,9 @@ pub enum Class {
     Plain,
     /// Traps after each element.
     RepString(RepString),
+    /// A gather or scatter. A page fault after some lanes turns into the trap of a completed step: RIP has not
+    /// moved, the mask bits of the lanes that are done are clear, and the instruction must be stepped again.
+    Scattered,
     /// `syscall` and `sysenter`: the kernel takes over.
     Syscall,
     /// `int n`, `int3`, `int1`: a software interrupt, `int 0x80` included.
@@ -46,6 +49,7 @@ impl Class {
             Mnemonic::Sti => Self::DelaysTrap,
             Mnemonic::Wrpkru | Mnemonic::Rdpkru => Self::ProtectionKeys,
             Mnemonic::Xrstor | Mnemonic::Xrstor64 => Self::ProtectionKeys,
+            _ if instruction.is_vsib() => Self::Scattered,
             _ => Self::Plain,
         }
     }

@@ -122,10 +122,10 @@ fn opmask(instruction: &Instruction, memory: &UsedMemory, addr: u64, active: u64
             let count = (active & low_bits(len / lane)).count_ones();
             sink.push(addr, u64::from(count) * lane);
         }
-        Masking::Repeated { lanes } => {
-            if active & low_bits(lanes) != 0 {
-                sink.push(addr, len);
-            }
+        Masking::Repeated { lane, tuple, lanes } => {
+            let wanted = active & low_bits(lanes);
+            let folded = (0..lanes / tuple).fold(0, |bits, copy| bits | wanted >> (copy * tuple));
+            sink.push_runs(addr, lane, folded & low_bits(tuple));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! # Signal context
 //! Table look-ups; may be used in a handler.
 
-use iced_x86::{Instruction, MemorySize, Mnemonic};
+use iced_x86::{Instruction, MemorySize, Mnemonic, OpKind};
 
 /// What a mask register means for a memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,46 +18,42 @@ pub enum Masking {
     Lanes { lane: u64 },
     /// As many times `lane` bytes as there are bits set, without gaps.
     Packed { lane: u64 },
-    /// The whole operand is used by each of `lanes` lanes: read unless all are off.
-    Repeated { lanes: u64 },
+    /// The operand is `tuple` lanes of `lane` bytes, repeated to fill a vector of `lanes` lanes: a lane is read
+    /// if any of its copies is wanted.
+    Repeated { lane: u64, tuple: u64, lanes: u64 },
 }
 
 /// How the instruction's mask register applies to its memory operand of type `size`.
 pub fn masking(instruction: &Instruction, size: MemorySize) -> Masking {
     let mnemonic = instruction.mnemonic();
-    if reads_whole(mnemonic) {
+    if reads_whole(mnemonic) || shifts_by_memory(instruction) {
         return Masking::Ignored;
     }
-    let element = size.element_size() as u64;
+    let lane = mask_granularity(mnemonic, size);
     if instruction.is_broadcast() {
-        return Masking::Repeated { lanes: broadcast_len(size) / size.size() as u64 };
+        return Masking::Repeated { lane, tuple: 1, lanes: broadcast_len(size) / lane };
     }
+    if packs(mnemonic) {
+        return Masking::Packed { lane };
+    }
+    if fills(mnemonic) {
+        let tuple = size.size() as u64 / lane;
+        return Masking::Repeated { lane, tuple, lanes: instruction.op0_register().size() as u64 / lane };
+    }
+    Masking::Lanes { lane }
+}
+
+/// Bytes of memory for which one mask bit stands.
+fn mask_granularity(mnemonic: Mnemonic, size: MemorySize) -> u64 {
     match mnemonic {
-        Mnemonic::Vpcompressb
-        | Mnemonic::Vpcompressw
-        | Mnemonic::Vpcompressd
-        | Mnemonic::Vpcompressq
-        | Mnemonic::Vcompressps
-        | Mnemonic::Vcompresspd
-        | Mnemonic::Vpexpandb
-        | Mnemonic::Vpexpandw
-        | Mnemonic::Vpexpandd
-        | Mnemonic::Vpexpandq
-        | Mnemonic::Vexpandps
-        | Mnemonic::Vexpandpd => Masking::Packed { lane: element },
-        Mnemonic::Vpbroadcastb
-        | Mnemonic::Vpbroadcastw
-        | Mnemonic::Vpbroadcastd
-        | Mnemonic::Vpbroadcastq
-        | Mnemonic::Vbroadcastss
-        | Mnemonic::Vbroadcastsd => {
-            Masking::Repeated { lanes: instruction.op0_register().size() as u64 / element }
-        }
-        // Bytes and words are multiplied, but the mask has a bit for each sum of four bytes or two words.
-        Mnemonic::Vpdpbusd | Mnemonic::Vpdpbusds | Mnemonic::Vpdpwssd | Mnemonic::Vpdpwssds => {
-            Masking::Lanes { lane: 4 }
-        }
-        _ => Masking::Lanes { lane: element.max(1) },
+        // Bytes and words are multiplied, but a bit stands for a sum of four bytes or two words.
+        Mnemonic::Vpdpbusd | Mnemonic::Vpdpbusds | Mnemonic::Vpdpwssd | Mnemonic::Vpdpwssds => 4,
+        // Only the low half of each lane is a factor.
+        Mnemonic::Vpmuldq | Mnemonic::Vpmuludq => 8,
+        // A complex number of two halves.
+        Mnemonic::Vfmulcsh | Mnemonic::Vfcmulcsh | Mnemonic::Vfmaddcsh | Mnemonic::Vfcmaddcsh => 4,
+        _ if size.is_broadcast() => size.size() as u64,
+        _ => size.element_size().max(1) as u64,
     }
 }
 
@@ -73,6 +69,141 @@ fn broadcast_len(size: MemorySize) -> u64 {
     }
 }
 
+/// Compression and expansion: the lanes lie together in memory.
+fn packs(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Vpcompressb
+            | M::Vpcompressw
+            | M::Vpcompressd
+            | M::Vpcompressq
+            | M::Vcompressps
+            | M::Vcompresspd
+            | M::Vpexpandb
+            | M::Vpexpandw
+            | M::Vpexpandd
+            | M::Vpexpandq
+            | M::Vexpandps
+            | M::Vexpandpd
+    )
+}
+
+/// Vector broadcasts.
+fn fills(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Vpbroadcastb
+            | M::Vpbroadcastw
+            | M::Vpbroadcastd
+            | M::Vpbroadcastq
+            | M::Vbroadcastss
+            | M::Vbroadcastsd
+            | M::Vbroadcastf32x2
+            | M::Vbroadcastf32x4
+            | M::Vbroadcastf32x8
+            | M::Vbroadcastf64x2
+            | M::Vbroadcastf64x4
+            | M::Vbroadcasti32x2
+            | M::Vbroadcasti32x4
+            | M::Vbroadcasti32x8
+            | M::Vbroadcasti64x2
+            | M::Vbroadcasti64x4
+    )
+}
+
+/// Shifts whose count, one for all lanes, is a memory operand.
+fn shifts_by_memory(instruction: &Instruction) -> bool {
+    use Mnemonic as M;
+    instruction.op2_kind() == OpKind::Memory
+        && matches!(
+            instruction.mnemonic(),
+            M::Vpsllw
+                | M::Vpslld
+                | M::Vpsllq
+                | M::Vpsraw
+                | M::Vpsrad
+                | M::Vpsraq
+                | M::Vpsrlw
+                | M::Vpsrld
+                | M::Vpsrlq
+        )
+}
+
+/// Shuffles, packs, and multiplications across lanes: no fault suppression.
 fn reads_whole(mnemonic: Mnemonic) -> bool {
-    matches!(mnemonic, Mnemonic::Valignd | Mnemonic::Valignq)
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Valignd
+            | M::Valignq
+            | M::Vcvtne2ps2bf16
+            | M::Vdbpsadbw
+            | M::Vgf2p8affineinvqb
+            | M::Vgf2p8affineqb
+            | M::Vinsertf32x4
+            | M::Vinsertf32x8
+            | M::Vinsertf64x2
+            | M::Vinsertf64x4
+            | M::Vinserti32x4
+            | M::Vinserti32x8
+            | M::Vinserti64x2
+            | M::Vinserti64x4
+            | M::Vmovddup
+            | M::Vmovshdup
+            | M::Vmovsldup
+            | M::Vpackssdw
+            | M::Vpacksswb
+            | M::Vpackusdw
+            | M::Vpackuswb
+            | M::Vpalignr
+            | M::Vpconflictd
+            | M::Vpconflictq
+            | M::Vpermb
+            | M::Vpermd
+            | M::Vpermi2b
+            | M::Vpermi2d
+            | M::Vpermi2pd
+            | M::Vpermi2ps
+            | M::Vpermi2q
+            | M::Vpermi2w
+            | M::Vpermilpd
+            | M::Vpermilps
+            | M::Vpermpd
+            | M::Vpermps
+            | M::Vpermq
+            | M::Vpermt2b
+            | M::Vpermt2d
+            | M::Vpermt2pd
+            | M::Vpermt2ps
+            | M::Vpermt2q
+            | M::Vpermt2w
+            | M::Vpermw
+            | M::Vpmaddubsw
+            | M::Vpmaddwd
+            | M::Vpmultishiftqb
+            | M::Vpshufb
+            | M::Vpshufd
+            | M::Vpshufhw
+            | M::Vpshuflw
+            | M::Vpunpckhbw
+            | M::Vpunpckhdq
+            | M::Vpunpckhqdq
+            | M::Vpunpckhwd
+            | M::Vpunpcklbw
+            | M::Vpunpckldq
+            | M::Vpunpcklqdq
+            | M::Vpunpcklwd
+            | M::Vshuff32x4
+            | M::Vshuff64x2
+            | M::Vshufi32x4
+            | M::Vshufi64x2
+            | M::Vshufpd
+            | M::Vshufps
+            | M::Vunpckhpd
+            | M::Vunpckhps
+            | M::Vunpcklpd
+            | M::Vunpcklps
+    )
 }

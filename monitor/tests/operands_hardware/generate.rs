@@ -16,12 +16,31 @@ pub fn instruction(random: &mut Random) -> [u8; 15] {
     match random.below(100) {
         0..35 => legacy(random, &mut code),
         35..40 => string(random, &mut code),
-        40..60 => vex(random, &mut code),
+        40..44 => return indexed_by_vector(random, code),
+        44..60 => vex(random, &mut code),
         _ => evex(random, &mut code),
     }
     operands(random, &mut code);
+    finish(random, code)
+}
+
+fn finish(random: &mut Random, mut code: Vec<u8>) -> [u8; 15] {
     (0..14).for_each(|_| code.push(random.byte()));
     code[..15].try_into().expect("at least fifteen bytes")
+}
+
+/// A gather or scatter: random bytes seldom are one.
+fn indexed_by_vector(random: &mut Random, mut code: Vec<u8>) -> [u8; 15] {
+    let opcode = random.pick(&[0x90, 0x91, 0x92, 0x93, 0xA0, 0xA1, 0xA2, 0xA3]);
+    if random.chance(40) {
+        code.extend([0xC4, random.byte() & 0xE0 | 2, random.byte() & !3 | 1, opcode & !0x30 | 0x10]);
+    } else {
+        let mask = 1 + random.byte() % 7;
+        let len = random.pick(&[0x00, 0x20, 0x40]);
+        code.extend([0x62, random.byte() & 0xF0 | 2, random.byte() & 0x80 | 0x7D, len | 8 | mask, opcode]);
+    }
+    code.extend([0x44 | random.byte() & 0x38, random.byte(), random.byte()]);
+    finish(random, code)
 }
 
 fn legacy(random: &mut Random, code: &mut Vec<u8>) {

@@ -28,7 +28,6 @@ struct Tally {
 impl Tally {
     fn add(&mut self, case: &Case, verdict: &Verdict) {
         match verdict {
-            Verdict::Skipped => self.skipped += 1,
             Verdict::Refused => self.refused += 1,
             Verdict::Agreed => {
                 self.agreed += 1;
