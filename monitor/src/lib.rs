@@ -1,1 +1,3 @@
-//! placeholder
+//! Charges every heap access to the object that owns it.
+
+pub mod unwind;
