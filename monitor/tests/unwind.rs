@@ -2,11 +2,15 @@
 
 mod unwind_support;
 
+use std::sync::Mutex;
 use thermalloc_monitor::unwind::{ModuleMatcher, locate, modules};
 use unwind_support::{Library, Observation, compile, names, observations, probe};
 
 /// Runs a victim and checks every observation against the oracle and against the expected innermost functions.
 fn check(library: &Library, victim: &str, expected: &[&str]) {
+    // Signal handlers are the process's: one victim at a time may install them.
+    static SIGNALS: Mutex<()> = Mutex::new(());
+    let _guard = ["signalled", "trapped"].contains(&victim).then(|| SIGNALS.lock());
     let seen = library.run(victim);
     assert!(!seen.is_empty(), "{victim} has not called the probe");
     for observation in seen {
@@ -31,8 +35,9 @@ const VICTIMS: &[(&str, &[&str])] = &[
     ("allocas", &["leaf", "dynamic", "allocas"]),
     ("realigned", &["leaf", "realigned_inner", "realigned"]),
     ("tail_calls", &["tail_calls"]),
+    ("last_call", &["leaf", "never_returns", "ends_in_call", "last_call"]),
     ("sorting", &["leaf", "compare", "qsort_r", "sorting"]),
-    ("signalled", &["leaf", "middle", "on_signal", "raise", "signalled"]),
+    ("signalled", &["leaf", "middle", "on_signal", "signalled"]),
     ("trapped", &["leaf", "middle", "on_signal", "trapped"]),
     ("switched", &["leaf", "middle", "chain", "coroutine"]),
 ];
@@ -71,7 +76,8 @@ fn cpp() {
         agree("exceptions", observation);
     }
     assert!(in_order(&names(&seen[0].ours), &["cpp_leaf", "exceptions"]));
-    assert!(in_order(&names(&seen[1].ours), &["cpp_leaf", "exceptions"]));
+    // gcc moves the handler to `exceptions.cold`, which is not exported.
+    assert!(in_order(&names(&seen[1].ours), &["cpp_leaf"]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 /* Call chains of known shape. Each exported function ends up calling the probe that it is given. */
 #define _GNU_SOURCE
 #include <alloca.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,8 +38,14 @@ OUT int middle(probe_fn *probe, int a, int b, int c) {
 OUT int chain(probe_fn *probe) { return middle(probe, 1, 2, 3) + 1; }
 
 OUT int recurse(probe_fn *probe, int depth) {
-    int below = depth ? recurse(probe, depth - 1) : (leaf(probe), 0);
-    return below * 3 + depth;
+    char pad[24 + PAD];
+    BARRIER(pad);
+    if (depth)
+        recurse(probe, depth - 1);
+    else
+        leaf(probe);
+    BARRIER(pad);
+    return depth;
 }
 
 OUT int deep(probe_fn *probe) { return recurse(probe, 40) + 1; }
@@ -85,11 +92,20 @@ OUT int tail_calls(probe_fn *probe) {
     return 1;
 }
 
-/* The probe is called by the last instruction of the function. */
-static sigjmp_buf *unused;
-OUT __attribute__((noreturn)) void last_call(void (*leave)(void) __attribute__((noreturn))) {
-    (void)unused;
-    leave();
+static jmp_buf back;
+
+OUT __attribute__((noreturn)) void never_returns(probe_fn *probe) {
+    leaf(probe);
+    longjmp(back, 1);
+}
+
+/* The call is the last instruction: the return address lies in the next function. */
+OUT __attribute__((noreturn)) void ends_in_call(probe_fn *probe) { never_returns(probe); }
+
+OUT int last_call(probe_fn *probe) {
+    if (!setjmp(back))
+        ends_in_call(probe);
+    return 1;
 }
 
 static probe_fn *current;
