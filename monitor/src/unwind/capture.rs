@@ -6,6 +6,7 @@
 
 use super::modules;
 use super::rule::{Registers, Rule};
+use super::shared;
 use super::stack::StackReader;
 
 /// Registers of the function that called malloc, as they are once malloc has returned.
@@ -79,9 +80,7 @@ impl UnwindState {
 
 #[inline]
 fn rule_for(slots: &mut [Slot; SLOTS], address: u64) -> Rule {
-    // Fibonacci hashing (Knuth, volume 3, section 6.4).
-    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.trailing_zeros());
-    let slot = &mut slots[hash as usize];
+    let slot = &mut slots[shared::slot(address, SLOTS.trailing_zeros())];
     if slot.address != address {
         *slot = Slot { address, rule: modules::rule_at(address) };
     }

@@ -83,7 +83,7 @@ impl Index {
         for _ in 0..TRIES {
             // Acquire pairs with the Release at the end of `publish`.
             let before = self.sequence.load(Ordering::Acquire);
-            if before % 2 == 0 {
+            if before.is_multiple_of(2) {
                 let found = self.search(address);
                 // Pairs with the Release fence of `publish`.
                 fence(Ordering::Acquire);

@@ -5,14 +5,15 @@
 //! - `cfi`: from `.eh_frame` to a rule.
 //! - `elf`: what the loader says about one module.
 //! - `index`: address → module, read without locks.
+//! - `shared`: rules that any thread has computed.
 //! - [`modules`]: every module that the process has had, and the rules of the code in them.
 //! - [`matcher`]: is this code in the module called NAME?
 //! - `maps`, [`stack`]: reading stack memory that may not be there.
 //! - [`capture`]: the call stack of an allocation.
 //!
 //! The rules come from the same tables as C++ exceptions, so code without frame pointers unwinds. Computing a
-//! rule takes microseconds and the loader's lock; each thread keeps the rules it has met, so that a frame costs a table
-//! lookup and two reads of the stack.
+//! rule takes microseconds and the loader's lock, but happens once; each thread keeps the rules that it has met, so
+//! that a frame costs a table lookup and two reads of the stack.
 
 pub mod capture;
 mod cfi;
@@ -22,6 +23,7 @@ mod maps;
 pub mod matcher;
 pub mod modules;
 mod rule;
+mod shared;
 pub mod stack;
 
 pub use capture::{Caller, UnwindState, capture, capture_with};

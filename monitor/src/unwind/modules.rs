@@ -21,6 +21,7 @@ use super::cfi::{self, Context, Tables};
 use super::elf::Image;
 use super::index::{CodeRange, Index};
 use super::rule::Rule;
+use super::shared::Rules;
 use std::ffi::{c_int, c_void};
 use std::ops::{ControlFlow, Range};
 use thermalloc_sys::gate;
@@ -57,6 +58,7 @@ pub struct Registry {
 
 static REGISTRY: Lock<Registry> = Lock::new(Registry { counts: None, entries: Vec::new(), context: None });
 static INDEX: Index = Index::new();
+static RULES: Rules = Rules::new();
 
 /// A `dl_iterate_phdr` that keeps finding other counts than the one before is given up after so many rounds.
 const ROUNDS: usize = 8;
@@ -118,9 +120,11 @@ pub fn fork_lock() -> Guard<'static, Registry> {
 /// The rule for the code at `address`.
 #[cold]
 pub(super) fn rule_at(address: u64) -> Rule {
-    if address.wrapping_sub(gate::restorer() as u64) < SIGNAL_RETURN.len() as u64
-        || address == gate::restorer() as u64 - 1
-    {
+    if let Some(rule) = RULES.get(address, INDEX.generation()) {
+        return rule;
+    }
+    // A return address was lowered by one on its way here.
+    if [address, address.wrapping_add(1)].contains(&(gate::restorer() as u64)) {
         return Rule::SIGNAL;
     }
     let mut registry = REGISTRY.lock();
@@ -132,10 +136,12 @@ pub(super) fn rule_at(address: u64) -> Rule {
             }
             ControlFlow::Break(())
         });
-        match rule {
-            Some(rule) => return rule,
-            None => registry.refresh(),
+        if let Some(rule) = rule {
+            // With the lock held no other generation can begin.
+            RULES.put(address, INDEX.generation(), rule);
+            return rule;
         }
+        registry.refresh();
     }
     Rule::END
 }
@@ -214,7 +220,8 @@ impl Registry {
         };
         let rule = cfi::rule_at(&tables, address, self.context.get_or_insert_default());
         // A return address was lowered by one on its way here.
-        let code = address + 1..address + 1 + SIGNAL_RETURN.len() as u64;
+        let start = address.saturating_add(1);
+        let code = start..start.saturating_add(SIGNAL_RETURN.len() as u64);
         // SAFETY: as above.
         if rule == Rule::END && unsafe { image.bytes(code) } == Some(&SIGNAL_RETURN[..]) {
             return Rule::SIGNAL;

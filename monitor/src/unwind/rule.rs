@@ -69,6 +69,10 @@ pub struct Registers {
     pub bp: u64,
 }
 
+/// All values of [`Cfa`] and [`SavedBp`], by number.
+const CFAS: [Cfa; 7] = [Cfa::End, Cfa::Sp, Cfa::Bp, Cfa::AtSp, Cfa::AtBp, Cfa::Signal, Cfa::FramePointer];
+const PLACES: [SavedBp; 5] = [SavedBp::Same, SavedBp::AtCfa, SavedBp::AtBp, SavedBp::AtSp, SavedBp::Lost];
+
 /// Offsets in `ucontext_t` (x86-64 System V ABI, as the kernel writes it): `uc_mcontext.gregs[REG_RBP, REG_RSP, REG_RIP]`.
 const UCONTEXT_BP: u64 = 120;
 const UCONTEXT_SP: u64 = 160;
@@ -84,6 +88,23 @@ impl Rule {
     pub const SIGNAL: Self = Self { cfa: Cfa::Signal, ..Self::END };
     /// Code without any description.
     pub const FRAME_POINTER: Self = Self { cfa: Cfa::FramePointer, ..Self::END };
+
+    /// The rule as one word.
+    pub fn to_bits(self) -> u64 {
+        let [kind, saved] = [self.cfa as u64, self.saved_bp as u64];
+        u64::from(self.cfa_offset as u32) | u64::from(self.bp_words as u16) << 32 | kind << 48 | saved << 56
+    }
+
+    /// The rule that [`to_bits`](Self::to_bits) has made this word from.
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let [kind, saved] = [(bits >> 48) as u8, (bits >> 56) as u8].map(usize::from);
+        Some(Self {
+            cfa_offset: bits as i32,
+            bp_words: (bits >> 32) as i16,
+            cfa: *CFAS.get(kind)?,
+            saved_bp: *PLACES.get(saved)?,
+        })
+    }
 
     /// True if the caller's `ip` is where it was interrupted, not a return address.
     pub fn is_signal(self) -> bool {
@@ -194,12 +215,11 @@ mod tests {
             kind in 0usize..7, saved in 0usize..5, offset: i32, words: i16,
             ip in word(), sp in word(), bp in word(), memory in word(),
         ) {
-            let kinds = [Cfa::Sp, Cfa::Bp, Cfa::AtSp, Cfa::AtBp, Cfa::End, Cfa::Signal, Cfa::FramePointer];
-            let places = [SavedBp::Same, SavedBp::AtCfa, SavedBp::AtBp, SavedBp::AtSp, SavedBp::Lost];
             let at = Registers { ip, sp, bp };
-            let next = rule(kinds[kind], offset, places[saved], words)
-                .step(at, &mut |address| (address % 3 != 0).then_some(memory));
-            prop_assert!(kind > 3 || next != Some(at));
+            let rule = rule(CFAS[kind], offset, PLACES[saved], words);
+            prop_assert_eq!(Rule::from_bits(rule.to_bits()), Some(rule));
+            let next = rule.step(at, &mut |address| (address % 3 != 0).then_some(memory));
+            prop_assert!(kind > 4 || next != Some(at));
         }
     }
 }
