@@ -10,7 +10,7 @@ use unwind_support::{Library, Observation, compile, names, observations, probe};
 fn check(library: &Library, victim: &str, expected: &[&str]) {
     // Signal handlers are the process's: one victim at a time may install them.
     static SIGNALS: Mutex<()> = Mutex::new(());
-    let _guard = ["signalled", "trapped"].contains(&victim).then(|| SIGNALS.lock());
+    let _guard = ["signalled", "trapped", "faulted"].contains(&victim).then(|| SIGNALS.lock());
     let seen = library.run(victim);
     assert!(!seen.is_empty(), "{victim} has not called the probe");
     for observation in seen {
@@ -39,6 +39,8 @@ const VICTIMS: &[(&str, &[&str])] = &[
     ("sorting", &["leaf", "compare", "qsort_r", "sorting"]),
     ("signalled", &["leaf", "middle", "on_signal", "signalled"]),
     ("trapped", &["leaf", "middle", "on_signal", "trapped"]),
+    // names() looks up the byte before, which is right for return addresses only.
+    ("faulted", &["leaf", "middle", "chain", "on_fault", "faulted"]),
     ("switched", &["leaf", "middle", "chain", "coroutine"]),
 ];
 

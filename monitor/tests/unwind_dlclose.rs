@@ -10,10 +10,11 @@ fn settled(library: &Library) -> Observation {
     (0..100).map(|_| library.run("chain").remove(0)).last().expect("one")
 }
 
+/// Two variants whose code differs in the size of a frame alone, so that they have the same return addresses.
 #[test]
 fn a_library_in_the_place_of_another() {
     let paths =
-        [("small", "-DPAD=24"), ("large", "-DPAD=424")].map(|(tag, pad)| compile("victim.c", tag, &[pad]));
+        [("small", "-DPAD=24"), ("large", "-DPAD=88")].map(|(tag, pad)| compile("victim.c", tag, &[pad]));
     let mut places = Vec::new();
     for round in 0..6 {
         let path = &paths[round % 2];
@@ -25,18 +26,15 @@ fn a_library_in_the_place_of_another() {
         let module = modules::get(index).expect("a module");
         assert_eq!((module.path.as_str(), module.loaded), (path.to_str().expect("UTF-8"), true));
         library.close();
-        modules::poll();
-        assert!(!modules::get(index).expect("still there").loaded);
-        assert_eq!(locate(ours[0]), None);
-        places.push((path.clone(), module.base, index, offset));
+        places.push((path.clone(), module.base, ours[0], index, offset));
     }
-    for (path, base, index, offset) in &places {
-        let again = places.iter().filter(|(p, b, ..)| (p, b) == (path, base));
-        assert!(again.clone().all(|(.., i, o)| (i, o) == (index, offset)), "{places:?}");
+    modules::poll();
+    for (path, base, frame, index, offset) in &places {
+        assert!(!modules::get(*index).expect("still there").loaded);
+        assert_eq!(locate(*frame), None);
+        let mut again = places.iter().filter(|(p, b, ..)| (p, b) == (path, base));
+        assert!(again.all(|(.., i, o)| (i, o) == (index, offset)), "{places:?}");
     }
-    let same_place = places[0].1 == places[1].1;
-    assert!(
-        same_place,
-        "the loader has not used the same addresses again, so this test shows nothing: {places:?}"
-    );
+    let [first, second] = [&places[0], &places[1]].map(|place| (place.1, place.2));
+    assert_eq!(first, second, "other addresses: this run has shown nothing about stale rules");
 }

@@ -152,6 +152,37 @@ OUT int trapped(probe_fn *probe) {
     return 1;
 }
 
+/* Interrupted at its first instruction, before which lies no function. */
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".skip 16, 0xcc\n"
+        ".globl first_instruction\n"
+        ".type first_instruction, @function\n"
+        "first_instruction:\n"
+        ".cfi_startproc\n"
+        "ud2\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size first_instruction, . - first_instruction\n");
+void first_instruction(void);
+
+OUT void on_fault(int signal, siginfo_t *info, void *context) {
+    ucontext_t *at = context;
+    chain(current);
+    at->uc_mcontext.gregs[REG_RIP] += 2;
+    BARRIER(info);
+    BARRIER(&signal);
+}
+
+OUT int faulted(probe_fn *probe) {
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, old;
+    current = probe;
+    sigaction(SIGILL, &action, &old);
+    first_instruction();
+    sigaction(SIGILL, &old, NULL);
+    return 1;
+}
+
 static ucontext_t outside, inside;
 
 OUT void coroutine(void) {
