@@ -3,12 +3,7 @@
 mod unwind_support;
 
 use thermalloc_monitor::unwind::{locate, modules};
-use unwind_support::{Library, Observation, compile, names};
-
-/// The last of several captures: enough of them for the thread to ask the loader for news.
-fn settled(library: &Library) -> Observation {
-    (0..100).map(|_| library.run("chain").remove(0)).last().expect("one")
-}
+use unwind_support::{Library, Observation, compile, names, observations, probe};
 
 /// Two variants whose code differs in the size of a frame alone, so that they have the same return addresses.
 #[test]
@@ -19,7 +14,7 @@ fn a_library_in_the_place_of_another() {
     for round in 0..6 {
         let path = &paths[round % 2];
         let library = Library::open(path);
-        let Observation { ours, theirs } = settled(&library);
+        let Observation { ours, theirs } = library.run("chain").remove(0);
         assert_eq!(ours, theirs, "{:?} but {:?}", names(&ours), names(&theirs));
         assert_eq!(names(&ours)[..3], ["leaf", "middle", "chain"]);
         let (index, offset) = locate(ours[0]).expect("the library");
@@ -28,9 +23,9 @@ fn a_library_in_the_place_of_another() {
         library.close();
         places.push((path.clone(), module.base, ours[0], index, offset));
     }
-    modules::poll();
+    assert_eq!(observations(|| (0..100).for_each(|_| probe())).len(), 100);
     for (path, base, frame, index, offset) in &places {
-        assert!(!modules::get(*index).expect("still there").loaded);
+        assert!(!modules::get(*index).expect("still there").loaded, "noticed in passing");
         assert_eq!(locate(*frame), None);
         let mut again = places.iter().filter(|(p, b, ..)| (p, b) == (path, base));
         assert!(again.all(|(.., i, o)| (i, o) == (index, offset)), "{places:?}");

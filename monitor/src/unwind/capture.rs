@@ -23,8 +23,12 @@ pub struct Caller {
 const SLOTS: usize = 1024;
 
 /// A thread asks the loader for news once in so many captures. In between, code that has replaced other code at the same
-/// address may be unwound by the old code's rules: a wrong stack, never a crash.
+/// address may be unwound by the old code's rules. That leads to an address never seen before, as a rule, and so to
+/// news and a second attempt; otherwise to a wrong stack, never to a crash.
 const POLL_EVERY: u32 = 64;
+
+/// Attempts at a stack while modules come and go.
+const ATTEMPTS: u32 = 3;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -115,7 +119,25 @@ pub fn capture_with(
     if wanted == 1 {
         return 1;
     }
-    state.synchronise();
+    let mut len = 0;
+    for _ in 0..ATTEMPTS {
+        state.synchronise();
+        len = walk(state, caller, &mut frames[..wanted], read);
+        if state.generation == modules::generation() {
+            break;
+        }
+    }
+    len
+}
+
+/// Fills `frames`, which is not empty.
+#[inline]
+fn walk(
+    state: &mut UnwindState,
+    caller: Caller,
+    frames: &mut [u64],
+    read: &mut impl FnMut(u64) -> Option<u64>,
+) -> usize {
     let UnwindState { stack, slots, .. } = state;
     stack.begin(caller.sp);
     let mut read = |address| read(address).or_else(|| stack.read(address));
@@ -123,7 +145,7 @@ pub fn capture_with(
     // A return address may be the first byte of the next function; the call is in the one before.
     let mut is_return = true;
     let mut len = 1;
-    while len < wanted {
+    while len < frames.len() {
         let rule = rule_for(slots, at.ip.wrapping_sub(u64::from(is_return)));
         let Some(next) = rule.step(at, &mut read) else { break };
         if next.ip == 0 || (rule == Rule::FRAME_POINTER && !modules::is_code(next.ip)) {
