@@ -41,7 +41,7 @@ fn storm(seed: u64, rounds: u32) -> [u32; 3] {
             };
         }
         let mut register = || {
-            let mask = if random.next() % 4 == 0 { !0 } else { !7 };
+            let mask = if random.next().is_multiple_of(4) { !0 } else { !7 };
             random.pick(&bases).wrapping_add(random.next() % 8192).wrapping_sub(random.next() % 4096) & mask
         };
         let (sp, bp) = (register(), register());
