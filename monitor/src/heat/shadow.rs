@@ -1,0 +1,219 @@
+//! The granule counters: how often each stretch of an object was read and written.
+//!
+//! An object's counters begin at its offset in the arena divided by 16, the least distance of two objects, and number
+//! `capacity / granule`; so no two objects ever share one, however large the granule, and no lookup is needed.
+//! With the default granule of 16 bytes this is the plain displacement `(address - arena) / 16`.
+//!
+//! # Signal context
+//! `charge` and `undo` are called in handlers: atomics only.
+
+use super::coarsen;
+use super::region::{Region, Zeroed};
+use crate::access::Kind;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use thermalloc_alloc::Object;
+use thermalloc_format::Heat;
+use thermalloc_sys::mem::Errno;
+
+/// Smallest granule, and the alignment of objects, in bytes.
+pub(super) const LEAST: usize = 16;
+/// Largest granule in bytes.
+pub(super) const LARGEST: usize = 4096;
+
+/// Counters of one granule. They stop at their maximum instead of wrapping.
+struct Granule {
+    reads: AtomicU32,
+    writes: AtomicU32,
+}
+
+// SAFETY: atomic integers.
+#[allow(unsafe_code)]
+unsafe impl Zeroed for Granule {
+    fn zero(&self) {
+        // Pages never touched stay untouched.
+        for counter in [&self.reads, &self.writes] {
+            if counter.load(Relaxed) != 0 {
+                counter.store(0, Relaxed);
+            }
+        }
+    }
+}
+
+impl Granule {
+    fn counter(&self, kind: Kind) -> &AtomicU32 {
+        match kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+        }
+    }
+}
+
+/// The counters of an arena.
+pub(super) struct Shadow {
+    granules: Region<Granule>,
+    arena_start: usize,
+    shift: u32,
+    saturated: AtomicU64,
+}
+
+impl Shadow {
+    /// `granule` is a power of two from [`LEAST`] to [`LARGEST`].
+    pub fn new(arena: &Range<usize>, granule: usize) -> Result<Self, Errno> {
+        Ok(Self {
+            granules: Region::new(arena.len().div_ceil(LEAST))?,
+            arena_start: arena.start,
+            shift: granule.clamp(LEAST, LARGEST).next_power_of_two().trailing_zeros(),
+            saturated: AtomicU64::new(0),
+        })
+    }
+
+    /// Counts an access to `len` bytes, one at least, from `offset` on.
+    pub fn charge(&self, object: &Object, offset: usize, len: usize, kind: Kind) {
+        for granule in self.granules.slice(self.touched(object, offset, len)) {
+            let counter = granule.counter(kind);
+            let before = counter.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
+            if before == Ok(u32::MAX - 1) {
+                self.saturated.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Takes back a charge to an object that turned out to be dead.
+    pub fn undo(&self, object: &Object, offset: usize, len: usize, kind: Kind) {
+        for granule in self.granules.slice(self.touched(object, offset, len)) {
+            // Zero: the counters were cleared after the charge.
+            let _ = granule.counter(kind).fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
+        }
+    }
+
+    /// The counts of an object of `size` bytes in at most `limit` entries; none if all are zero. Counts beyond `size`
+    /// (the program may use a chunk's slack) lengthen the arrays.
+    pub fn collect(&self, object: &Object, size: u64, limit: usize) -> Heat {
+        let granules = self.granules.slice(self.all(object));
+        let is_hot = |granule: &Granule| granule.reads.load(Relaxed) | granule.writes.load(Relaxed) != 0;
+        let Some(last) = granules.iter().rposition(is_hot) else {
+            return Heat { granule: 1 << self.shift, ..Heat::default() };
+        };
+        let len = granules.len().min((size as usize).div_ceil(1 << self.shift).max(last + 1));
+        let factor = coarsen::factor(len, limit);
+        let sum = |kind: Kind| -> Vec<u64> {
+            let count = |granule: &Granule| u64::from(granule.counter(kind).load(Relaxed));
+            granules[..len].chunks(factor).map(|chunk| chunk.iter().map(count).sum()).collect()
+        };
+        Heat { granule: (factor as u64) << self.shift, reads: sum(Kind::Read), writes: sum(Kind::Write) }
+    }
+
+    /// Bytes that a pair of counters stands for.
+    pub fn granule(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Counters that have reached their maximum.
+    pub fn saturated(&self) -> u64 {
+        self.saturated.load(Relaxed)
+    }
+
+    /// Zeroes an object's counters.
+    pub fn clear(&self, object: &Object) {
+        self.granules.clear(self.all(object));
+    }
+
+    /// Zeroes `len` bytes' worth of counters, whoever they belong to.
+    pub fn clear_range(&self, offset: usize, len: usize) {
+        self.granules.clear(offset / LEAST..offset.saturating_add(len).div_ceil(LEAST));
+    }
+
+    /// Zeroes everything.
+    pub fn clear_all(&self) {
+        self.granules.clear(0..self.granules.len());
+        self.saturated.store(0, Relaxed);
+    }
+
+    /// Indices of an object's counters.
+    fn all(&self, object: &Object) -> Range<usize> {
+        let first = object.base.wrapping_sub(self.arena_start) / LEAST;
+        first..first.saturating_add(object.capacity.div_ceil(1 << self.shift))
+    }
+
+    /// Indices of the granules of a, a + g, a + 2g, ... below a + n.
+    fn touched(&self, object: &Object, offset: usize, len: usize) -> Range<usize> {
+        let all = self.all(object);
+        let first = all.start + (offset >> self.shift);
+        first..(first + (len.saturating_sub(1) >> self.shift) + 1).min(all.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use thermalloc_alloc::ClassId;
+
+    const ARENA: Range<usize> = 0x10_0000_0000..0x10_0100_0000;
+
+    fn object(base: usize, capacity: usize) -> Object {
+        let base = ARENA.start + base;
+        Object { base, capacity, class: ClassId(0), slot: 0, index: 0, watched: true, live: true }
+    }
+
+    proptest! {
+        #[test]
+        fn granules_follow_the_rule(
+            shift in 4u32..12,
+            accesses in proptest::collection::vec((0usize..5000, 1usize..5000, any::<bool>()), 0..30),
+        ) {
+            let g = 1usize << shift;
+            let shadow = Shadow::new(&ARENA, g).unwrap();
+            let (before, it, after) = (object(0, 4096), object(4096, 5008), object(9104, 48));
+            let mut model = [vec![0u64; 5008usize.div_ceil(g)], vec![0u64; 5008usize.div_ceil(g)]];
+            for (offset, len, write) in accesses {
+                let len = len.min(5008 - offset);
+                let kind = if write { Kind::Write } else { Kind::Read };
+                shadow.charge(&it, offset, len, kind);
+                for byte in (offset..offset + len).step_by(g) {
+                    model[usize::from(write)][byte / g] += 1;
+                }
+            }
+            let heat = shadow.collect(&it, 5000, usize::MAX);
+            let touched = model.iter().flatten().any(|&count| count != 0);
+            prop_assert_eq!(&heat.reads, if touched { &model[0] } else { &heat.reads });
+            prop_assert_eq!(&heat.writes, if touched { &model[1] } else { &heat.writes });
+            prop_assert_eq!(heat.reads.is_empty(), !touched);
+            for neighbour in [before, after] {
+                prop_assert!(shadow.collect(&neighbour, 48, 64).reads.is_empty());
+            }
+            let total = |heat: &Heat| heat.reads.iter().chain(&heat.writes).sum::<u64>();
+            let coarse = shadow.collect(&it, 5000, 7);
+            prop_assert!(coarse.reads.len() <= 7);
+            prop_assert_eq!(total(&coarse), total(&heat));
+            shadow.clear(&it);
+            prop_assert!(shadow.collect(&it, 5000, 64).reads.is_empty());
+        }
+    }
+
+    #[test]
+    fn counters_stop_at_their_maximum() {
+        let shadow = Shadow::new(&ARENA, 16).unwrap();
+        let it = object(32, 16);
+        shadow.granules.get(2).unwrap().reads.store(u32::MAX - 1, Relaxed);
+        for _ in 0..3 {
+            shadow.charge(&it, 0, 8, Kind::Read);
+        }
+        assert_eq!(shadow.collect(&it, 16, 1).reads, [u64::from(u32::MAX)]);
+        assert_eq!(shadow.saturated(), 1);
+    }
+
+    #[test]
+    fn slack_beyond_the_size_lengthens_the_arrays() {
+        let shadow = Shadow::new(&ARENA, 16).unwrap();
+        let it = object(0, 96);
+        shadow.charge(&it, 0, 1, Kind::Write);
+        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0]);
+        shadow.charge(&it, 79, 1, Kind::Write);
+        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0, 0, 1]);
+        shadow.undo(&it, 79, 1, Kind::Write);
+        shadow.undo(&it, 79, 1, Kind::Write);
+        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0]);
+    }
+}

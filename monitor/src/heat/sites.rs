@@ -1,0 +1,118 @@
+//! Counters of each allocation site and each size class. Accesses arrive here when their object dies; those of live
+//! objects are added when a report is built.
+
+use super::counts::{AtomicCounts, Counts};
+use super::region::{Region, Zeroed};
+use super::stacks::{SITES, SiteId};
+use crate::totals::raise;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use thermalloc_alloc::ClassId;
+use thermalloc_sys::mem::Errno;
+
+/// One site's counters.
+#[derive(Default)]
+pub(super) struct Site {
+    pub allocs: AtomicU64,
+    pub frees: AtomicU64,
+    pub bytes: AtomicU64,
+    pub live_bytes: AtomicU64,
+    pub peak_live_bytes: AtomicU64,
+    pub counts: AtomicCounts,
+    pub max_threads: AtomicU64,
+}
+
+// SAFETY: all fields are atomics.
+#[allow(unsafe_code)]
+unsafe impl Zeroed for Site {
+    fn zero(&self) {
+        self.live_bytes.store(0, Relaxed);
+        self.forked();
+    }
+}
+
+impl Site {
+    pub fn born(&self, size: u64) {
+        self.allocs.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(size, Relaxed);
+        let live = self.live_bytes.fetch_add(size, Relaxed).wrapping_add(size);
+        raise(&self.peak_live_bytes, live);
+    }
+
+    pub fn died(&self, size: u64, counts: &Counts, threads: u64) {
+        self.frees.fetch_add(1, Relaxed);
+        self.live_bytes.fetch_sub(size, Relaxed);
+        self.counts.add(counts);
+        raise(&self.max_threads, threads);
+    }
+
+    /// Everything starts again, but what is alive stays alive.
+    fn forked(&self) {
+        for counter in [&self.allocs, &self.frees, &self.bytes, &self.max_threads] {
+            counter.store(0, Relaxed);
+        }
+        self.counts.take();
+        self.peak_live_bytes.store(self.live_bytes.load(Relaxed), Relaxed);
+    }
+}
+
+/// One class's counters.
+#[derive(Default)]
+pub(super) struct Class {
+    pub allocs: AtomicU64,
+    pub frees: AtomicU64,
+    pub counts: AtomicCounts,
+}
+
+// SAFETY: all fields are atomics.
+#[allow(unsafe_code)]
+unsafe impl Zeroed for Class {
+    fn zero(&self) {
+        self.allocs.store(0, Relaxed);
+        self.frees.store(0, Relaxed);
+        self.counts.take();
+    }
+}
+
+const CLASSES: usize = 1 << 16;
+
+/// Counters by site and by class.
+pub(super) struct Sites {
+    sites: Region<Site>,
+    classes: Region<Class>,
+    /// One more than the highest class used.
+    classes_used: AtomicU32,
+}
+
+impl Sites {
+    pub fn new() -> Result<Self, Errno> {
+        Ok(Self {
+            sites: Region::new(SITES)?,
+            classes: Region::new(CLASSES)?,
+            classes_used: AtomicU32::new(0),
+        })
+    }
+
+    pub fn site(&self, site: SiteId) -> Option<&Site> {
+        self.sites.get(site.0 as usize)
+    }
+
+    pub fn class(&self, class: ClassId) -> Option<&Class> {
+        let used = u32::from(class.0) + 1;
+        if self.classes_used.load(Relaxed) < used {
+            self.classes_used.fetch_max(used, Relaxed);
+        }
+        self.classes.get(usize::from(class.0))
+    }
+
+    /// Classes in use: ids are below this number.
+    pub fn classes_used(&self) -> usize {
+        self.classes_used.load(Relaxed) as usize
+    }
+
+    /// In the child of a fork.
+    pub fn forked(&self, sites_used: usize) {
+        self.sites.slice(0..sites_used).iter().for_each(Site::forked);
+        self.classes.slice(0..self.classes_used()).iter().for_each(Zeroed::zero);
+    }
+}
