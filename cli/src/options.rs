@@ -16,7 +16,7 @@ pub struct Options {
 #[derive(Subcommand)]
 pub enum Action {
     /// Run a program under the monitor; its report goes to heat.PID.json
-    Run(RunOptions),
+    Run(Box<RunOptions>),
     /// Show the hottest sites, classes or objects of a report
     Top(TopOptions),
     /// Tell what this machine can do, and why not
@@ -24,7 +24,7 @@ pub enum Action {
 }
 
 /// Options of `run`. What is not given is left to the environment (THERMALLOC_*), then to the runtime's defaults.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub struct RunOptions {
     /// How accesses are seen: off, pp (page protection), mpk (protection keys), auto
     #[arg(long, value_name = "MODE", value_parser = mode)]
@@ -74,7 +74,7 @@ pub struct RunOptions {
 const MAX_DEPTH: i64 = 64;
 
 /// Options of `top`.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub struct TopOptions {
     /// The report
     pub path: PathBuf,
@@ -119,7 +119,7 @@ pub enum Sort {
 }
 
 /// Options of `doctor`.
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub struct DoctorOptions {
     /// One JSON object instead of text
     #[arg(long)]
@@ -193,10 +193,14 @@ mod tests {
 
     #[test]
     fn watch_specifications() {
-        for good in ["size>=64", "size<=4096,size>=64", "sample=1/100", "module=libfoo.so", "module=a,sample=1/1"] {
+        for good in
+            ["size>=64", "size<=4096,size>=64", "sample=1/100", "module=libfoo.so", "module=a,sample=1/1"]
+        {
             assert_eq!(watch(good).as_deref(), Ok(good));
         }
-        for bad in ["", "size>64", "size>=", "size>=-1", "sample=2/3", "sample=1/0", "module=", "size>=1,", "x"] {
+        for bad in
+            ["", "size>64", "size>=", "size>=-1", "sample=2/3", "sample=1/0", "module=", "size>=1,", "x"]
+        {
             assert!(watch(bad).is_err(), "{bad}");
         }
     }

@@ -64,7 +64,9 @@ fn cannot_execute(path: &Path, errno: i32) -> Failure {
     let status = if errno == libc::ENOENT { NOT_FOUND } else { NOT_EXECUTABLE };
     let reason = match errno {
         libc::ENOENT => "its loader or interpreter does not exist; install it".to_owned(),
-        libc::ENOEXEC => "this machine cannot execute this kind of file; check what it is with 'file'".to_owned(),
+        libc::ENOEXEC => {
+            "this machine cannot execute this kind of file; check what it is with 'file'".to_owned()
+        }
         _ => format!("{}; check the file and its permissions", std::io::Error::from_raw_os_error(errno)),
     };
     Failure::new(status, format!("cannot execute {}: {reason}", path.display()))

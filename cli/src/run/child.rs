@@ -49,12 +49,13 @@ pub struct Command {
 impl Command {
     /// `arguments` begins with the program's name.
     pub fn new(path: &Path, arguments: &[OsString], environment: Environment) -> Result<Self, Failure> {
-        let environment = environment.iter().filter(|(name, _)| name != "_THERMALLOC_FIRST").map(|(name, value)| {
-            let mut line = name.clone();
-            line.push("=");
-            line.push(value);
-            line
-        });
+        let environment =
+            environment.iter().filter(|(name, _)| name != "_THERMALLOC_FIRST").map(|(name, value)| {
+                let mut line = name.clone();
+                line.push("=");
+                line.push(value);
+                line
+            });
         Ok(Self {
             path: c_string(path.as_os_str())?,
             arguments: arguments.iter().map(|argument| c_string(argument)).collect::<Result<_, _>>()?,

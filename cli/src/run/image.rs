@@ -83,7 +83,7 @@ fn interpreter_of_script(line: &[u8]) -> Option<PathBuf> {
 
 fn examine_elf(path: &Path, head: &[u8], file: File) -> Verdict {
     let unmonitored = |reason: &str| Verdict::Unmonitored(reason.to_owned());
-    if head.get(4) != Some(&elf::ELFCLASS64) {
+    if head.get(4) != Some(&elf::ELFCLASS64.0) {
         return unmonitored("it is a 32-bit program, and the runtime is for x86-64");
     }
     let cache = ReadCache::new(file);

@@ -47,11 +47,15 @@ impl Naming {
             return None;
         }
         match directory.metadata() {
-            Err(error) => Some(format!("{} cannot be used ({error}); create it, or use -o", directory.display())),
+            Err(error) => {
+                Some(format!("{} cannot be used ({error}); create it, or use -o", directory.display()))
+            }
             Ok(metadata) if !metadata.is_dir() => {
                 Some(format!("{} is not a directory; use -o", directory.display()))
             }
-            Ok(_) if self.absolute.is_dir() => Some(format!("{} is a directory; use -o", self.shown.display())),
+            Ok(_) if self.absolute.is_dir() => {
+                Some(format!("{} is a directory; use -o", self.shown.display()))
+            }
             Ok(_) if !super::child::writable(directory) => {
                 Some(format!("{} is not writable; use -o", directory.display()))
             }
@@ -104,7 +108,8 @@ fn fill(pattern: &[u8], pid: &str) -> OsString {
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let Some(at) = pattern.windows(PID.len()).position(|window| window == PID) else { return false };
     let Some(rest) = name.get(at..) else { return false };
-    let digits: String = rest.iter().take_while(|byte| byte.is_ascii_digit()).map(|&byte| byte as char).collect();
+    let digits: String =
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).map(|&byte| byte as char).collect();
     // Text after `%p` may begin with digits of its own: try every length.
     (1..=digits.len()).any(|length| fill(pattern, &digits[..length]).as_bytes() == name)
 }
@@ -172,9 +177,11 @@ impl Written {
             (None, Some(path)) if count == 1 => {
                 Some(format!("report of a child process written to {}", path.display()))
             }
-            (None, Some(path)) => {
-                Some(format!("reports of child processes written to {} (+ {} more)", path.display(), count - 1))
-            }
+            (None, Some(path)) => Some(format!(
+                "reports of child processes written to {} (+ {} more)",
+                path.display(),
+                count - 1
+            )),
             (None, None) => None,
         }
     }
@@ -205,7 +212,9 @@ mod tests {
         assert!(matches(b"heat.%p.json", b"heat.17.json"));
         assert!(matches(b"%p", b"17"));
         assert!(matches(b"a%p2b%p", b"a172b17"));
-        for other in ["heat.json", "heat..json", "heat.1x.json", "heat.17.json.tmp", "xheat.17.json", "heat.17.jso"] {
+        for other in
+            ["heat.json", "heat..json", "heat.1x.json", "heat.17.json.tmp", "xheat.17.json", "heat.17.jso"]
+        {
             assert!(!matches(b"heat.%p.json", other.as_bytes()), "{other}");
         }
     }

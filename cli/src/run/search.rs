@@ -72,12 +72,14 @@ fn explain(path: &Path, found: &Found) -> Failure {
     let path = path.display();
     match found {
         Found::Directory => Failure::new(NOT_EXECUTABLE, format!("{path}: is a directory; name a program")),
-        Found::NotExecutable => {
-            Failure::new(NOT_EXECUTABLE, format!("{path}: is not executable; chmod +x it, or name another program"))
-        }
-        Found::Unreachable => {
-            Failure::new(NOT_EXECUTABLE, format!("{path}: permission denied; check the directories that lead to it"))
-        }
+        Found::NotExecutable => Failure::new(
+            NOT_EXECUTABLE,
+            format!("{path}: is not executable; chmod +x it, or name another program"),
+        ),
+        Found::Unreachable => Failure::new(
+            NOT_EXECUTABLE,
+            format!("{path}: permission denied; check the directories that lead to it"),
+        ),
         _ => Failure::new(NOT_FOUND, format!("{path}: no such file; check the path")),
     }
 }

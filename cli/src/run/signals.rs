@@ -26,8 +26,7 @@ const LEFT_ALONE: [i32; 10] = [
 ];
 
 /// Signals that the terminal sends to all processes of the foreground group, so that the program has them already.
-const OF_THE_TERMINAL: [i32; 5] =
-    [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
+const OF_THE_TERMINAL: [i32; 5] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP, libc::SIGWINCH, libc::SIGCONT];
 
 static SIGPIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
