@@ -1,0 +1,145 @@
+//! Code address to function, file and line, offline, from the files that the report names.
+
+use super::debug_files;
+use super::demangle::demangle;
+use addr2line::Loader;
+use std::collections::HashMap;
+use std::path::Path;
+use thermalloc_format::{Frame, Module};
+
+/// A function that a code address lies in. Inlined functions come before those that they are inlined into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its readable name, or `module+0xoffset`.
+    pub name: String,
+    /// Whether `name` is a function's name.
+    pub known: bool,
+    /// `directory/file:line`; empty if unknown.
+    pub line: String,
+    /// The file name of the module; empty if unknown.
+    pub module: String,
+}
+
+/// The modules of a report, opened when first needed.
+pub struct Symbols<'a> {
+    modules: &'a [Module],
+    opened: HashMap<usize, Vec<Loader>>,
+    notes: Vec<String>,
+}
+
+impl<'a> Symbols<'a> {
+    /// Opens nothing yet.
+    pub fn new(modules: &'a [Module]) -> Self {
+        Self { modules, opened: HashMap::new(), notes: Vec::new() }
+    }
+
+    /// What the user should know about names that could not be found.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The functions that a return address lies in, innermost first; at least one.
+    pub fn resolve(&mut self, frame: &Frame) -> Vec<Function> {
+        let index = frame.module.map(|module| module as usize);
+        let Some((index, module)) = index.and_then(|index| Some((index, self.modules.get(index)?))) else {
+            return vec![unnamed(format!("{:#x}", frame.ip), String::new())];
+        };
+        let name = file_name(&module.path);
+        // The call that returns to an address lies before it, and may be the last instruction of its function.
+        let probe = frame.offset.saturating_sub(1);
+        let notes = &mut self.notes;
+        let loaders = self.opened.entry(index).or_insert_with(|| open(module, notes));
+        let functions =
+            loaders.iter().map(|loader| lookup(loader, probe, &name)).find(|found| !found.is_empty());
+        functions.unwrap_or_else(|| vec![unnamed(format!("{name}+{:#x}", frame.offset), name)])
+    }
+}
+
+fn unnamed(name: String, module: String) -> Function {
+    Function { name, known: false, line: String::new(), module }
+}
+
+/// The last part of a path; control characters would upset the terminal.
+fn file_name(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if name.is_empty() { "?".into() } else { printable(name) }
+}
+
+/// Text from a file, fit for a terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Sources of names for a module, best first.
+fn open(module: &Module, notes: &mut Vec<String>) -> Vec<Loader> {
+    let path = Path::new(&module.path);
+    // Anything else, such as a device, is not worth opening.
+    if !path.is_absolute() || !path.is_file() {
+        return Vec::new();
+    }
+    let Some(id) = debug_files::build_id(path) else { return Vec::new() };
+    if id != module.build_id {
+        let path = printable(&module.path);
+        notes.push(format!(
+            "{path} is not the file that ran (its build id differs), so its functions have no names"
+        ));
+        return Vec::new();
+    }
+    let separate =
+        debug_files::separate(path).and_then(|file| Loader::new_with_sup(file.path, file.common).ok());
+    let own = Loader::new_with_sup(path, debug_files::common(path)).ok();
+    separate.into_iter().chain(own).collect()
+}
+
+fn lookup(loader: &Loader, probe: u64, module: &str) -> Vec<Function> {
+    let mut functions = Vec::new();
+    if let Ok(mut frames) = loader.find_frames(probe) {
+        while let Ok(Some(frame)) = frames.next() {
+            let line = frame.location.and_then(|at| Some(line(at.file?, at.line))).unwrap_or_default();
+            let name = frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?)));
+            if let Some(name) = name {
+                let (name, module) = (printable(&name), module.to_owned());
+                functions.push(Function { name, known: true, line, module });
+            }
+        }
+    }
+    if functions.is_empty()
+        && let Some(symbol) = loader.find_symbol(probe)
+    {
+        let line = loader.find_location(probe).ok().flatten();
+        let line = line.and_then(|at| Some(self::line(at.file?, at.line))).unwrap_or_default();
+        let (name, module) = (printable(&demangle(symbol)), module.to_owned());
+        functions.push(Function { name, known: true, line, module });
+    }
+    functions
+}
+
+/// The last two parts of a path, and the line.
+fn line(file: &str, line: Option<u32>) -> String {
+    let start = file.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    let file = printable(file[start..].trim_start_matches('/'));
+    line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cut_to_two_parts() {
+        assert_eq!(line("/build/src/deep/main.c", Some(7)), "deep/main.c:7");
+        assert_eq!(line("main.c", None), "main.c");
+        assert_eq!(line("/main.c", Some(1)), "main.c:1");
+    }
+
+    #[test]
+    fn addresses_without_a_file_keep_their_module() {
+        let modules = [Module { path: "/nowhere/libfoo.so".into(), ..Module::default() }];
+        let mut symbols = Symbols::new(&modules);
+        let frame = Frame { ip: 0x1000, module: Some(0), offset: 0x234 };
+        assert_eq!(symbols.resolve(&frame)[0].name, "libfoo.so+0x234");
+        for module in [None, Some(1), Some(u32::MAX)] {
+            assert_eq!(symbols.resolve(&Frame { module, ..frame.clone() })[0].name, "0x1000");
+        }
+    }
+}
