@@ -1,0 +1,21 @@
+//! A load generator for memcached that verifies every reply. Modules, lowest first:
+//!
+//! - [`content`]: the flags and the value that belong to a key.
+//! - [`pattern`]: which key a request asks for.
+//! - [`protocol`]: requests to bytes, bytes to replies, in three dialects.
+//! - [`verify`]: what a reply must be.
+//! - [`tally`]: counts and latency histograms.
+//! - [`options`]: the command line.
+//! - [`connection`]: one connection, with its requests in flight.
+//! - [`load`]: threads and phases.
+//! - [`report`]: results as text and JSON.
+
+pub mod connection;
+pub mod content;
+pub mod load;
+pub mod options;
+pub mod pattern;
+pub mod protocol;
+pub mod report;
+pub mod tally;
+pub mod verify;

@@ -1,0 +1,198 @@
+//! The command line, with memtier_benchmark's names and defaults where it has them.
+
+use crate::pattern::{Pair, Pattern, Shape};
+use crate::protocol::Protocol;
+use clap::Parser;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest key that memcached accepts, in bytes.
+const MAX_KEY: usize = 250;
+
+/// A load generator for memcached that verifies every reply.
+///
+/// Values and flags are a pure function of the key and of --data-size. A hit must carry exactly them; a miss is an
+/// error once the key was stored. Any deviation is reported, and the exit status is then 1.
+#[derive(Clone, Debug, Parser)]
+#[command(version)]
+pub struct Options {
+    /// Host name or address of the server
+    #[arg(short, long, visible_alias = "host", default_value = "127.0.0.1")]
+    pub server: String,
+    /// TCP port of the server
+    #[arg(short, long, default_value_t = 11211)]
+    pub port: u16,
+    /// Connect to this unix socket instead
+    #[arg(short = 'S', long, value_name = "PATH")]
+    pub unix_socket: Option<PathBuf>,
+    /// Protocol to speak
+    #[arg(short = 'P', long, value_enum, default_value = "memcache_text")]
+    pub protocol: Protocol,
+    /// Number of threads
+    #[arg(short, long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// Number of connections of each thread
+    #[arg(short, long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub clients: u32,
+    /// Number of requests of each connection
+    #[arg(short = 'n', long, default_value_t = 10_000)]
+    pub requests: u64,
+    /// SETs to GETs
+    #[arg(long, default_value = "1:10", value_name = "SET:GET")]
+    pub ratio: Pair<u32>,
+    /// Size of the values in bytes
+    #[arg(short, long, default_value_t = 32)]
+    pub data_size: usize,
+    /// How SETs and GETs choose keys: R random, S sequential, G Gaussian, Z Zipf
+    #[arg(long, default_value = "R:R", value_name = "SET:GET")]
+    pub key_pattern: Pair<Pattern>,
+    /// Number of the first key
+    #[arg(long, default_value_t = 0)]
+    pub key_minimum: u64,
+    /// Number of the last key
+    #[arg(long, default_value_t = 10_000_000)]
+    pub key_maximum: u64,
+    /// What keys begin with, before their number
+    #[arg(long, default_value = "memtier-")]
+    pub key_prefix: String,
+    /// Median of the Gaussian pattern [default: the middle of the keys]
+    #[arg(long)]
+    pub key_median: Option<f64>,
+    /// Standard deviation of the Gaussian pattern [default: a sixth of the keys]
+    #[arg(long)]
+    pub key_stddev: Option<f64>,
+    /// Exponent of the Zipf pattern
+    #[arg(long, visible_alias = "zipf-exp", default_value_t = 1.0)]
+    pub key_zipf_exp: f64,
+    /// Requests that each connection keeps in flight
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pipeline: u32,
+    /// Seed of all random choices: the same seed makes the same requests
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Store all keys before the measured load, so that every miss is an error
+    #[arg(long)]
+    pub populate: bool,
+    /// Check replies
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
+          action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub verify: bool,
+    /// Give up on a connection that has not received anything for so long
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: u64,
+    /// Write the results to this file as JSON
+    #[arg(long, value_name = "PATH")]
+    pub json_out_file: Option<PathBuf>,
+    /// Print no histogram, only the summary
+    #[arg(long)]
+    pub hide_histogram: bool,
+}
+
+impl Options {
+    /// Checks what the parser cannot: the error is one line that names the option.
+    pub fn validate(&self) -> Result<(), String> {
+        if self.key_minimum > self.key_maximum {
+            return Err(format!(
+                "--key-minimum {} is above --key-maximum {}",
+                self.key_minimum, self.key_maximum
+            ));
+        }
+        if self.key_prefix.bytes().any(|c| c <= b' ' || c == 0x7f) {
+            return Err("--key-prefix must not contain spaces or control characters".into());
+        }
+        let longest = self.key(self.key_maximum).len();
+        if longest > MAX_KEY {
+            return Err(format!(
+                "--key-prefix makes keys of {longest} bytes, memcached takes at most {MAX_KEY}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The bytes of key number `number`.
+    pub fn key(&self, number: u64) -> Vec<u8> {
+        format!("{}{number}", self.key_prefix).into_bytes()
+    }
+
+    /// All key numbers.
+    pub fn keys(&self) -> RangeInclusive<u64> {
+        self.key_minimum..=self.key_maximum
+    }
+
+    /// Number of connections.
+    pub fn connections(&self) -> u64 {
+        u64::from(self.threads) * u64::from(self.clients)
+    }
+
+    /// Parameters of the key patterns.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            keys: self.keys(),
+            zipf_exponent: self.key_zipf_exp,
+            median: self.key_median,
+            deviation: self.key_stddev,
+        }
+    }
+
+    /// Longest wait for a reply.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Options, String> {
+        let options =
+            Options::try_parse_from([&["bench-memcached"], args].concat()).map_err(|e| e.to_string())?;
+        options.validate().map(|()| options)
+    }
+
+    #[test]
+    fn memtiers_options_are_understood() {
+        let options = parse(&[
+            "--server=::1",
+            "--port=1",
+            "--protocol=memcache_binary",
+            "--threads=16",
+            "--clients=50",
+            "--requests=10000",
+            "--ratio=1:10",
+            "--data-size=32",
+            "--key-pattern=G:Z",
+            "--key-maximum=9",
+            "--hide-histogram",
+            "--zipf-exp=0.9",
+        ])
+        .unwrap();
+        assert_eq!(options.connections(), 800);
+        assert_eq!(options.key_pattern, Pair { set: Pattern::Gaussian, get: Pattern::Zipf });
+        assert_eq!(options.key(7), b"memtier-7");
+        assert!(options.verify && options.key_zipf_exp == 0.9);
+    }
+
+    #[test]
+    fn verify_can_be_turned_off() {
+        assert!(!parse(&["--verify=false"]).unwrap().verify);
+        assert!(parse(&["--verify"]).unwrap().verify);
+    }
+
+    #[test]
+    fn bad_values_are_refused_with_the_options_name() {
+        let long = format!("--key-prefix={}", "x".repeat(250));
+        for (args, name) in [
+            (&["--key-minimum=5", "--key-maximum=4"][..], "--key-minimum"),
+            (&["--key-prefix=a b"], "--key-prefix"),
+            (&[long.as_str()], "--key-prefix"),
+            (&["--ratio=0:0"], "--ratio"),
+            (&["--threads=0"], "--threads"),
+            (&["--pipeline=0"], "--pipeline"),
+        ] {
+            let error = parse(args).unwrap_err();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+}
