@@ -63,6 +63,8 @@ pub enum StartError {
     NoDispatch(Errno),
     /// The heap has been set up already, with a view that cannot be watched.
     NoHeap,
+    /// No room for the heat accounts.
+    NoTables(heat::InitError),
     /// No memory for the tables.
     NoMemory(Errno),
     /// Other threads run already, and they cannot be watched.
@@ -84,6 +86,7 @@ impl fmt::Display for StartError {
                 errno.0
             ),
             Self::NoHeap => write!(f, "the heap could not be set up; is the address space limited (ulimit -v)?"),
+            Self::NoTables(error) => write!(f, "{error}"),
             Self::NoMemory(errno) => write!(f, "no memory for the monitor's tables (errno {})", errno.0),
             Self::OtherThreads => {
                 write!(f, "other threads run already; start monitoring before the first one is created")
@@ -149,7 +152,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     }
     let (method, mode) = choose_method(config.mode)?;
     let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
-    heat::init(&heat_config(config)).map_err(StartError::NoMemory)?;
+    heat::init(heat_config(config)).map_err(StartError::NoTables)?;
     clock::start();
     process::note_pid();
     FIRST_PID.store(config.first_pid.unwrap_or_else(process::pid), Ordering::Relaxed);
@@ -215,8 +218,8 @@ fn set_up_heap(view: View) -> Result<View, StartError> {
     }
 }
 
-fn heat_config(config: &Config) -> heat::HeatConfig {
-    heat::HeatConfig { granule: config.granule, ..heat::HeatConfig::default() }
+fn heat_config(config: &Config) -> heat::Config {
+    heat::Config { granule: config.granule, ..heat::Config::default() }
 }
 
 /// Lets accesses go unwatched until [`resume`]. Counts stay.

@@ -16,7 +16,7 @@ use crate::actions;
 use crate::frame::Frame;
 use crate::kernel_call;
 use crate::memory;
-use crate::report::{self, End};
+use crate::report;
 use crate::control;
 use crate::thread::HandlerState;
 use thermalloc_sys::gate;

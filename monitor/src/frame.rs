@@ -100,13 +100,13 @@ pub struct Info {
     pub address: u64,
     /// `si_syscall` in the low half.
     pub second: u64,
-    rest: [u64; 13],
+    rest: [u64; 12],
 }
 
 impl Info {
     /// What the kernel fills in for a signal of its own with nothing to tell (`SI_KERNEL`).
     pub const fn kernel(signo: i32) -> Self {
-        Self { signo, errno: 0, code: 128, pad: 0, address: 0, second: 0, rest: [0; 13] }
+        Self { signo, errno: 0, code: 128, pad: 0, address: 0, second: 0, rest: [0; 12] }
     }
 
     /// `si_syscall`.

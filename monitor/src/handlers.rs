@@ -88,7 +88,11 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let synchronous = is_synchronous(frame);
     match frame.info.signo {
-        libc::SIGSEGV if synchronous && step::on_fault(state, frame) == Fault::Resumed => return,
+        libc::SIGSEGV if synchronous => {
+            if step::on_fault(state, frame) == Fault::Resumed {
+                return;
+            }
+        }
         libc::SIGTRAP if synchronous && state.step.is_running() && step::owns_trap(state, frame) => {
             if !step::finish(state, frame, ordinal) {
                 return;

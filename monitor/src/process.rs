@@ -216,7 +216,8 @@ fn release_word(word: usize) {
 fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
     note_pid();
     thread.tid.store(pid(), Ordering::Relaxed);
-    if control::is_aliased() && alloc::fork_copy_alias().is_err() {
+    // SAFETY: the child of a fork, whose parent waits; nobody is inside the allocator, for the world stood still.
+    if control::is_aliased() && unsafe { alloc::fork_copy_alias() }.is_err() {
         gate::write_all(2, b"thermalloc: no memory for the heap of a forked child\n");
         gate::abort();
     }

@@ -43,6 +43,8 @@ static ALIASED: AtomicBool = AtomicBool::new(false);
 /// Address of the per-page tables: open counts, then what the program asked for.
 static COUNTS: AtomicUsize = AtomicUsize::new(0);
 static WISHES: AtomicUsize = AtomicUsize::new(0);
+/// End of the highest watched slot so far.
+static WATCHED_END: AtomicUsize = AtomicUsize::new(0);
 static WIDE_OPEN: AtomicU32 = AtomicU32::new(0);
 static SPIN: AtomicBool = AtomicBool::new(false);
 
@@ -80,6 +82,12 @@ pub fn method() -> Option<Method> {
     }
 }
 
+/// The part of the arena in which watched slots lie: from its start up.
+pub fn watched_extent() -> Range<usize> {
+    let start = alloc::arena().start;
+    start..WATCHED_END.load(Ordering::Relaxed).max(start)
+}
+
 /// Whether loads are watched, not stores alone.
 pub fn watches_loads() -> bool {
     LOADS.load(Ordering::Relaxed)
@@ -103,6 +111,7 @@ pub fn opened_pkru(pkru: u32) -> u32 {
 
 /// Gives a watched range that has come into use its protection (the allocator's hook).
 pub fn commit(range: Range<usize>) {
+    WATCHED_END.fetch_max(range.end, Ordering::Relaxed);
     match method() {
         Some(Method::Pages) => {
             let _lock = spin();
@@ -154,7 +163,7 @@ pub fn open_everything() {
     }
     let _lock = spin();
     if WIDE_OPEN.fetch_add(1, Ordering::Relaxed) == 0 {
-        set(alloc::watched_extent(), READ_WRITE);
+        set(watched_extent(), READ_WRITE);
     }
 }
 
@@ -165,7 +174,7 @@ pub fn close_everything() {
     }
     let _lock = spin();
     if WIDE_OPEN.fetch_sub(1, Ordering::Relaxed) == 1 {
-        let extent = alloc::watched_extent();
+        let extent = watched_extent();
         for_runs(pages(&extent), |page| count(page).load(Ordering::Relaxed) == 0, |run, closed| {
             if closed {
                 apply(run, false);
@@ -183,7 +192,7 @@ pub fn forked() {
         let len = alloc::arena().len() / PAGE * size_of::<AtomicU16>();
         // SAFETY: the table is private memory of this module; zero is its initial state.
         let _ = unsafe { mem::advise(table, len, libc::MADV_DONTNEED) };
-        set(alloc::watched_extent(), closed_prot());
+        set(watched_extent(), closed_prot());
     }
 }
 
@@ -309,7 +318,7 @@ fn give_up() {
 /// Watched pages that `range` touches, by index in the arena.
 fn pages(range: &Range<usize>) -> Range<usize> {
     let base = alloc::arena().start;
-    let extent = alloc::watched_extent();
+    let extent = watched_extent();
     let start = range.start.clamp(extent.start, extent.end);
     let end = range.end.clamp(start, extent.end);
     if start == end {

@@ -17,6 +17,7 @@ use crate::process;
 use crate::unwind;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
+use thermalloc_alloc as alloc;
 use thermalloc_format as format;
 use thermalloc_sys::gate;
 use thermalloc_sys::lock::Lock;
@@ -93,8 +94,23 @@ pub fn write_now(path: Option<&Path>) -> Result<PathBuf, String> {
 /// The report as it stands.
 pub fn snapshot(end: End, status: i32) -> format::Report {
     let settings = control::settings();
-    let modules = unwind::modules();
-    heat::build_report(header(end, status, settings.as_ref()), &modules)
+    heat::build_report(header(end, status, settings.as_ref()), &mut Modules).unwrap_or_default()
+}
+
+/// The loaded files, as the report names addresses.
+struct Modules;
+
+impl heat::Locate for Modules {
+    fn locate(&mut self, ip: u64) -> Option<(u32, u64)> {
+        unwind::locate(ip)
+    }
+
+    fn modules(&mut self) -> Vec<format::Module> {
+        let modules = unwind::modules::all().into_iter();
+        modules
+            .map(|module| format::Module { path: module.path, base: module.base, build_id: module.build_id })
+            .collect()
+    }
 }
 
 fn write_or_say(end: End, status: i32, path: &Path) -> bool {
@@ -132,6 +148,16 @@ fn header(end: End, status: i32, settings: Option<&Settings>) -> heat::Header {
             pkeys: 0,
             sud: control::dispatches(),
         },
+        classes: alloc::classes()
+            .map(|class| format::Class {
+                id: class.id.into(),
+                chunk_size: class.chunk_size.into(),
+                per_slab: class.per_slab.into(),
+                slabs: class.slabs.into(),
+                ..format::Class::default()
+            })
+            .collect(),
+        warnings: Vec::new(),
     }
 }
 

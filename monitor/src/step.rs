@@ -20,7 +20,7 @@ use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
 use crate::operands::decode::MAX_LEN;
-use crate::operands::{self, Accesses, Class, Decoded, DecoderState, Registers, RepString, XsaveArea, XsaveLayout};
+use crate::operands::{self, Accesses, Class, Decoded, DecoderState, Registers, RepString, XsaveArea};
 use crate::protect::{self, Method};
 use crate::rep;
 use crate::thread::HandlerState;
@@ -142,7 +142,7 @@ impl Step {
 
 /// Whether an access of this kind to this address is one that the monitor makes fault.
 pub fn is_watched(address: usize, len: usize, kind: Kind) -> bool {
-    let extent = alloc::watched_extent();
+    let extent = protect::watched_extent();
     (kind == Kind::Write || protect::watches_loads())
         && address < extent.end
         && address.saturating_add(len) > extent.start
@@ -154,7 +154,7 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
     let store = frame.context.err & FAULT_STORE != 0;
     let fetch = frame.context.err & FAULT_FETCH != 0;
     let page_fault = matches!(frame.info.code, 1 | 2 | 4);
-    if !page_fault || !alloc::watched_extent().contains(&address) || !alloc::is_watched(address) {
+    if !page_fault || !protect::watched_extent().contains(&address) || !alloc::is_watched(address) {
         return Fault::Foreign;
     }
     if !fetch && !protect::permits(address, store) {
@@ -341,7 +341,7 @@ fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> Dec
             len = code.len();
         }
     }
-    let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), XsaveLayout::of_this_machine());
+    let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
     state.decode(&code[..len], registers, &vectors)
 }
 

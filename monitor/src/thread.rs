@@ -25,6 +25,7 @@ use crate::unwind::UnwindState;
 use crate::world;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::sync::OnceLock;
 use thermalloc_sys::gate::{self, ThreadEntry};
 use thermalloc_sys::lock::Lock;
 use thermalloc_sys::mem::{self, Errno, PAGE, check};
@@ -325,6 +326,12 @@ fn release_deferred(thread: &Thread) {
     };
 }
 
+/// Where this processor keeps vector registers in a frame. First asked when the first block is made.
+pub fn xsave_layout() -> &'static XsaveLayout {
+    static LAYOUT: OnceLock<XsaveLayout> = OnceLock::new();
+    LAYOUT.get_or_init(XsaveLayout::detect)
+}
+
 /// The alternate stack that the kernel has for the calling thread.
 pub fn current_altstack() -> Stack {
     let mut stack = Stack::DISABLED;
@@ -397,7 +404,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
             kept: [None; 4],
             birth: Birth::None,
             exec: None,
-            decoder: DecoderState::new(*XsaveLayout::of_this_machine()),
+            decoder: DecoderState::new(*xsave_layout()),
             vfork_child: false,
         }));
         (&raw mut (*thread).unwind).write(UnsafeCell::new(UnwindState::new()));

@@ -218,11 +218,11 @@ pub extern "C" fn mallinfo2() -> libc::mallinfo2 {
     let stats = heap::as_runtime(alloc::stats);
     // SAFETY: a structure of integers.
     let mut info: libc::mallinfo2 = unsafe { core::mem::zeroed() };
-    info.arena = stats.mapped - stats.span_bytes;
-    info.hblks = stats.spans;
-    info.hblkhd = stats.span_bytes;
+    info.arena = stats.slabs + stats.retained;
+    info.hblks = stats.span_count;
+    info.hblkhd = stats.spans;
     info.uordblks = stats.in_use;
-    info.fordblks = stats.mapped.saturating_sub(stats.in_use);
+    info.fordblks = stats.free + stats.retained;
     info.keepcost = stats.retained;
     info
 }

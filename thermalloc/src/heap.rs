@@ -102,22 +102,21 @@ unsafe fn reallocate_monitored(
     };
     let _runtime = Runtime::enter(thread);
     let watch = watch_for(size, &caller);
-    alloc::usable_size(at)?;
-    if watch == Watch::Watched && alloc::is_watched(at as usize) && alloc::resize_in_place(at, size) {
+    let stays = (watch == Watch::Watched) == alloc::is_watched(at as usize) && (at as usize).is_multiple_of(align);
+    // SAFETY: forwarded to the caller.
+    if stays && unsafe { alloc::resize_in_place(at, size) } {
         objects::died(at as usize);
         objects::born(thread, at as usize, size, caller);
         return Ok(at);
     }
-    let fresh = alloc::allocate(size, align, watch);
-    if fresh.is_null() {
-        return Ok(fresh);
-    }
-    if watch == Watch::Watched {
+    // SAFETY: forwarded to the caller.
+    let fresh = unsafe { alloc::duplicate(at, size, align, watch) }?;
+    if !fresh.is_null() {
         objects::born(thread, fresh as usize, size, caller);
+        objects::died(at as usize);
+        // SAFETY: forwarded to the caller; the contents are in the new object.
+        unsafe { alloc::free(at) }?;
     }
-    objects::died(at as usize);
-    // SAFETY: both are objects of the program's, and `at` is not used after this.
-    unsafe { alloc::move_object(at, fresh, size)? };
     Ok(fresh)
 }
 
