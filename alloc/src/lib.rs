@@ -2,7 +2,7 @@
 use std::ops::Range;
 
 /// Id of a size class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u16);
 
 /// A chunk that can hold an object.
