@@ -58,6 +58,9 @@ use timeline::Timeline;
 const SLOT: usize = 1 << 20;
 /// Chunks of a slot at most.
 const CHUNKS: usize = 1 << 16;
+/// Significant decimal digits of the distributions over a site's and over a class's objects.
+const SITE_DIGITS: u8 = 1;
+const CLASS_DIGITS: u8 = 2;
 /// Entries of an object's heat arrays at most.
 const ENTRIES: usize = 4096;
 
@@ -167,7 +170,8 @@ pub fn born(object: &Object, size: usize, site: SiteId, now_ns: u64) {
     }
 }
 
-/// The object in a chunk dies, before anybody may get the chunk again.
+/// The object in a chunk dies, before anybody may get the chunk again. `object` is the chunk as it was born: growing or
+/// shrinking in place is a death of the old one and a birth of the new one.
 pub fn died(object: &Object, now_ns: u64) {
     if let Some(heat) = HEAT.get() {
         heat.died(object, now_ns);
@@ -225,9 +229,9 @@ impl HeatMap {
             stacks: Stacks::new()?,
             sites: Sites::new()?,
             timeline: Timeline::new(stacks::SITES)?,
-            site_accesses: Spreads::new(1),
-            site_lifetimes: Spreads::new(1),
-            class_accesses: Spreads::new(2),
+            site_accesses: Spreads::new(SITE_DIGITS),
+            site_lifetimes: Spreads::new(SITE_DIGITS),
+            class_accesses: Spreads::new(CLASS_DIGITS),
             hottest: Hottest::new(dead_objects, dead_bytes),
         })
     }
@@ -323,9 +327,9 @@ impl HeatMap {
         self.hottest.clear();
         self.shadow.clear_all();
         objects.for_each_live(&mut |object| {
-            self.records.of(&object).inspect(|record| {
+            if let Some(record) = self.records.of(&object).filter(|_| object.watched) {
                 record.reset();
-            });
+            }
         });
     }
 }

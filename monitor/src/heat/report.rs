@@ -10,11 +10,11 @@ use super::objects::Objects;
 use super::record::Life;
 use super::spread::Spread;
 use super::stacks::SiteId;
-use super::{ENTRIES, HeatMap};
+use super::{CLASS_DIGITS, ENTRIES, HeatMap};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::Ordering::Relaxed;
-use thermalloc_alloc::Object;
+use thermalloc_alloc::{ClassId, Object};
 use thermalloc_format as format;
 
 /// Entries of an object's heat arrays when the report's share is used up.
@@ -90,7 +90,7 @@ impl Sum {
 /// What the first pass finds.
 struct Survey {
     sites: Vec<Sum>,
-    classes: BTreeMap<u32, Sum>,
+    classes: BTreeMap<ClassId, Sum>,
     /// The hottest live objects: accesses, then address; the coldest on top.
     live: BinaryHeap<Reverse<(u64, usize)>>,
     live_count: u64,
@@ -136,11 +136,9 @@ fn survey(heat: &HeatMap, objects: &impl Objects) -> Survey {
         threads: 0,
         accesses: heat.site_accesses.get(site),
     });
-    let classes = (0..heat.sites.classes_used()).map(|class| {
-        let counts =
-            heat.sites.class(thermalloc_alloc::ClassId(class as u16)).map(|class| class.counts.load());
-        let accesses = heat.class_accesses.get(class);
-        (class as u32, Sum { counts: counts.unwrap_or_default(), threads: 0, accesses })
+    let classes = heat.sites.classes_used().map(|(id, class)| {
+        let accesses = heat.class_accesses.get(id.0.into());
+        (id, Sum { counts: class.counts.load(), threads: 0, accesses })
     });
     let mut survey = Survey {
         sites: sites.collect(),
@@ -151,7 +149,8 @@ fn survey(heat: &HeatMap, objects: &impl Objects) -> Survey {
         dead,
     };
     objects.for_each_live(&mut |object| {
-        if let Some(life) = heat.records.of(&object).and_then(|record| record.peek()) {
+        let record = heat.records.of(&object).filter(|_| object.watched);
+        if let Some(life) = record.and_then(|record| record.peek()) {
             survey.add(&object, &life, heat.config.report_objects);
         }
     });
@@ -164,9 +163,8 @@ impl Survey {
         if let Some(site) = self.sites.get_mut(life.site.0 as usize) {
             site.add(life);
         }
-        if let Some(class) = self.classes.get_mut(&object.class.0.into()) {
-            class.add(life);
-        }
+        let nothing = || Sum { counts: Counts::default(), threads: 0, accesses: Spread::new(CLASS_DIGITS) };
+        self.classes.entry(object.class).or_insert_with(nothing).add(life);
         let entry = Reverse((life.counts.accesses(), object.base));
         if self.live.len() < max_objects {
             self.live.push(entry);
@@ -181,7 +179,8 @@ impl Survey {
 fn classes(heat: &HeatMap, known: Vec<format::Class>, survey: &Survey) -> Vec<format::Class> {
     let mut known: BTreeMap<u32, format::Class> = known.into_iter().map(|class| (class.id, class)).collect();
     let filled = survey.classes.iter().filter_map(|(&id, sum)| {
-        let class = heat.sites.class(thermalloc_alloc::ClassId(id as u16))?;
+        let class = heat.sites.class(id)?;
+        let id = u32::from(id.0);
         Some(format::Class {
             id,
             allocs: class.allocs.load(Relaxed),
@@ -192,7 +191,7 @@ fn classes(heat: &HeatMap, known: Vec<format::Class>, survey: &Survey) -> Vec<fo
             ..known.remove(&id).unwrap_or_default()
         })
     });
-    filled.filter(|class| class.allocs != 0 || class.accesses_per_object.count != 0).collect()
+    filled.collect()
 }
 
 /// Sites in use, and the frames that they refer to.

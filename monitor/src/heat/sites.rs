@@ -5,8 +5,8 @@ use super::counts::{AtomicCounts, Counts};
 use super::region::{Region, Zeroed};
 use super::stacks::{SITES, SiteId};
 use crate::totals::raise;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use thermalloc_alloc::ClassId;
 use thermalloc_sys::mem::Errno;
 
@@ -74,23 +74,24 @@ unsafe impl Zeroed for Class {
     }
 }
 
+impl Class {
+    fn is_used(&self) -> bool {
+        self.allocs.load(Relaxed) | self.frees.load(Relaxed) != 0
+    }
+}
+
+/// As many as there are ids: the highest stands for objects without a class.
 const CLASSES: usize = 1 << 16;
 
 /// Counters by site and by class.
 pub(super) struct Sites {
     sites: Region<Site>,
     classes: Region<Class>,
-    /// One more than the highest class used.
-    classes_used: AtomicU32,
 }
 
 impl Sites {
     pub fn new() -> Result<Self, Errno> {
-        Ok(Self {
-            sites: Region::new(SITES)?,
-            classes: Region::new(CLASSES)?,
-            classes_used: AtomicU32::new(0),
-        })
+        Ok(Self { sites: Region::new(SITES)?, classes: Region::new(CLASSES)? })
     }
 
     pub fn site(&self, site: SiteId) -> Option<&Site> {
@@ -98,21 +99,18 @@ impl Sites {
     }
 
     pub fn class(&self, class: ClassId) -> Option<&Class> {
-        let used = u32::from(class.0) + 1;
-        if self.classes_used.load(Relaxed) < used {
-            self.classes_used.fetch_max(used, Relaxed);
-        }
         self.classes.get(usize::from(class.0))
     }
 
-    /// Classes in use: ids are below this number.
-    pub fn classes_used(&self) -> usize {
-        self.classes_used.load(Relaxed) as usize
+    /// Classes that had objects.
+    pub fn classes_used(&self) -> impl Iterator<Item = (ClassId, &Class)> {
+        let classes = self.classes.slice(0..CLASSES).iter().zip(0..=u16::MAX);
+        classes.map(|(class, id)| (ClassId(id), class)).filter(|(_, class)| class.is_used())
     }
 
     /// In the child of a fork.
     pub fn forked(&self, sites_used: usize) {
         self.sites.slice(0..sites_used).iter().for_each(Site::forked);
-        self.classes.slice(0..self.classes_used()).iter().for_each(Zeroed::zero);
+        self.classes.clear(0..CLASSES);
     }
 }
