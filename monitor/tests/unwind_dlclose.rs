@@ -50,6 +50,8 @@ fn a_library_that_goes_is_noticed_in_passing() {
         let seen = observations(|| (0..100).for_each(|_| probe()));
         assert_eq!(seen.len(), 100);
         assert_eq!(modules::get(index).expect("a module").loaded, expected);
-        library.take().map(Library::close);
+        if let Some(library) = library.take() {
+            library.close();
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! - [`modules`]: every module that the process has had, and the rules of the code in them.
 //! - [`matcher`]: is this code in the module called NAME?
 //! - `maps`, [`stack`]: reading stack memory that may not be there.
-//! - [`capture`]: the call stack of an allocation.
+//! - [`mod@capture`]: the call stack of an allocation.
 //!
 //! The rules come from the same tables as C++ exceptions, so code without frame pointers unwinds. Computing a
 //! rule takes microseconds and the loader's lock, but happens once; each thread keeps the rules that it has met, so
