@@ -63,7 +63,7 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// At least so many cases, however slow the machine.
-const CASES: u64 = 6000;
+const CASES: u64 = 4000;
 
 #[test]
 fn decoder_agrees_with_the_processor() {
