@@ -15,7 +15,6 @@ use super::vectors::Vectors;
 use core::arch::x86_64::__cpuid;
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
-    UsedMemory,
 };
 
 /// The longest instruction, in bytes.
@@ -89,9 +88,12 @@ impl DecoderState {
             if lanes::masked(instruction, memory, addr, vectors, &mut sink) {
                 continue;
             }
-            match length(instruction, memory, registers, &layout) {
-                Some(len) => sink.push(addr, len),
-                None => decoded.complete = false,
+            if save_area(instruction, addr, registers, &layout, sink.accesses) {
+                continue;
+            }
+            match memory.memory_size().size() as u64 {
+                0 => decoded.complete = false,
+                len => sink.push(addr, len),
             }
         }
         if instruction.mnemonic() == Mnemonic::Clzero {
@@ -109,22 +111,31 @@ impl DecoderState {
     }
 }
 
-/// Bytes of a contiguous operand, if known.
-fn length(
+/// The accesses of the xsave family; false if the instruction is not of it. An area is one access up to the end of
+/// the last requested component. A save reads which components were saved before, to keep the others' bits.
+fn save_area(
     instruction: &Instruction,
-    memory: &UsedMemory,
+    addr: u64,
     registers: &Registers,
     layout: &XsaveLayout,
-) -> Option<u64> {
+    accesses: &mut Accesses,
+) -> bool {
+    const XSTATE_BV: u64 = 512;
     let requested = registers.gpr[index::RDX] << 32 | registers.gpr[index::RAX] & 0xFFFF_FFFF;
     match instruction.mnemonic() {
         Mnemonic::Xsave | Mnemonic::Xsave64 | Mnemonic::Xsaveopt | Mnemonic::Xsaveopt64 => {
-            Some(layout.standard_len(requested))
+            accesses.push(addr.wrapping_add(XSTATE_BV), 8, Kind::Read);
+            accesses.push(addr, layout.standard_len(requested), Kind::Write);
         }
-        Mnemonic::Xrstor | Mnemonic::Xrstor64 => Some(layout.standard_len(requested)),
-        Mnemonic::Xsavec | Mnemonic::Xsavec64 => Some(layout.compacted_len(requested)),
-        _ => Some(memory.memory_size().size() as u64).filter(|&len| len != 0),
+        Mnemonic::Xsavec | Mnemonic::Xsavec64 => {
+            accesses.push(addr, layout.compacted_len(requested), Kind::Write)
+        }
+        Mnemonic::Xrstor | Mnemonic::Xrstor64 => {
+            accesses.push(addr, layout.standard_len(requested), Kind::Read)
+        }
+        _ => return false,
     }
+    true
 }
 
 /// Directions of an operand. What the instruction set calls conditional is still transferred: a conditional

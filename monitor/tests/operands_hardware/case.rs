@@ -1,12 +1,13 @@
 //! One case: an instruction, the state it runs on, what the decoder predicts and what the processor does.
 
+use crate::expected::{Expected, within_scratch};
 use crate::generate;
 use crate::machine::{Machine, Outcome, PAGE, PAGES, Run, SCRATCH, SCRATCH_END, Simd};
 use crate::random::Random;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use crate::safety::safe;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use std::fmt::Write;
-use std::ops::Range;
-use thermalloc_monitor::operands::{Access, Class, Decoded, DecoderState, Kind, Registers};
+use thermalloc_monitor::operands::{Access, Class, Decoded, DecoderState, Registers, XsaveArea, XsaveLayout};
 
 pub struct Case {
     pub seed: u64,
@@ -28,7 +29,7 @@ pub enum Verdict {
 
 impl Case {
     /// The case of a seed, its operand moved to a page boundary or an aligned address; `None` if it cannot run.
-    pub fn new(seed: u64, machine: &mut Machine, state: &mut DecoderState) -> Option<Self> {
+    pub fn new(seed: u64, machine: &Machine, layout: &XsaveLayout, state: &mut DecoderState) -> Option<Self> {
         let mut random = Random::new(seed);
         let mut code = generate::instruction(&mut random);
         // Most random bytes are no instruction; of those a few are enough.
@@ -55,7 +56,14 @@ impl Case {
         let mut memory = vec![0; PAGES * PAGE as usize];
         generate::memory(&mut random, &mut memory);
         let instruction = disassemble(&code);
-        let inside = decoded.accesses.iter().all(|access| within_scratch(access));
+        let frame = simd.frame(layout);
+        let from_frame = state.decode(&code, &registers, &XsaveArea::new(&frame, layout));
+        assert_eq!(
+            from_frame.accesses.as_slice(),
+            decoded.accesses.as_slice(),
+            "by the frame, seed {seed:#x}"
+        );
+        let inside = decoded.accesses.iter().all(within_scratch);
         inside.then_some(Self { seed, code, instruction, registers, simd, decoded, memory })
     }
 
@@ -124,89 +132,6 @@ impl Case {
         }
         let _ = writeln!(text, "{:x?}", self.registers);
         text
-    }
-}
-
-/// What the pages and bytes must show for a list of accesses.
-struct Expected<'a> {
-    accesses: &'a [Access],
-    read: u32,
-    written: u32,
-    /// Pages that the processor may check without transferring anything.
-    checked: u32,
-    sparse: bool,
-}
-
-impl<'a> Expected<'a> {
-    fn new(accesses: &'a [Access], instruction: &Instruction) -> Self {
-        let of =
-            |kind| accesses.iter().filter(|a| a.kind == kind).fold(0, |set, access| set | pages_of(access));
-        Self {
-            accesses,
-            read: of(Kind::Read),
-            written: of(Kind::Write),
-            checked: if checks_more(instruction) { u32::MAX } else { 0 },
-            sparse: instruction.is_save_restore_instruction(),
-        }
-    }
-
-    fn touchable(&self) -> u32 {
-        self.read | self.written | self.checked
-    }
-
-    fn pages(&self, run: &Run) -> Result<(), &'static str> {
-        let touched = run.read | run.written;
-        match () {
-            () if run.read & !(self.read | self.checked) != 0 => {
-                Err("reads a page that no predicted read touches")
-            }
-            () if run.written & !(self.written | self.checked) != 0 => {
-                Err("writes a page that no predicted write touches")
-            }
-            () if self.sparse => Ok(()),
-            () if self.written & !run.written != 0 => Err("does not write a page of a predicted write"),
-            // A page opened for writing shows no reads any more.
-            () if self.read & !touched != 0 => Err("does not read a page of a predicted read"),
-            () => Ok(()),
-        }
-    }
-
-    /// The memory with every byte that is not predicted to be read turned into its complement, in touched pages.
-    fn complement_unread(&self, memory: &[u8]) -> Vec<u8> {
-        let mut changed = memory.to_vec();
-        for page in self.touched_pages() {
-            changed[page].iter_mut().for_each(|byte| *byte = !*byte);
-        }
-        for access in self.accesses.iter().filter(|access| access.kind == Kind::Read) {
-            let range = range_of(access);
-            changed[range.clone()].copy_from_slice(&memory[range]);
-        }
-        changed
-    }
-
-    fn touched_pages(&self) -> impl Iterator<Item = Range<usize>> {
-        let pages = self.touchable();
-        let range = |page: usize| page * PAGE as usize..(page + 1) * PAGE as usize;
-        (0..PAGES).filter(move |page| pages & (1 << page) != 0).map(range)
-    }
-
-    /// Bytes outside predicted writes stay; bytes inside become the same from whatever was there before.
-    fn bytes(&self, before: &[u8], after: &[u8], before2: &[u8], after2: &[u8]) -> Result<(), String> {
-        let mut write = vec![false; before.len()];
-        for access in self.accesses.iter().filter(|access| access.kind == Kind::Write) {
-            write[range_of(access)].fill(true);
-        }
-        for at in self.touched_pages().flatten() {
-            let addr = SCRATCH + at as u64;
-            let kept = before[at] == after[at] && before2[at] == after2[at];
-            if !write[at] && !kept {
-                return Err(format!("writes {addr:#x}, which no predicted write covers"));
-            }
-            if write[at] && !self.sparse && after[at] != after2[at] {
-                return Err(format!("does not write {addr:#x}, or reads more than predicted"));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -287,61 +212,6 @@ fn place(
     }
 }
 
-fn within_scratch(access: &Access) -> bool {
-    access.addr >= SCRATCH && access.len <= SCRATCH_END - SCRATCH && access.addr <= SCRATCH_END - access.len
-}
-
-fn range_of(access: &Access) -> Range<usize> {
-    let start = (access.addr - SCRATCH) as usize;
-    start..start + access.len as usize
-}
-
-fn pages_of(access: &Access) -> u32 {
-    let range = range_of(access);
-    (range.start / PAGE as usize..=(range.end - 1) / PAGE as usize).fold(0, |set, page| set | 1 << page)
-}
-
 fn disassemble(code: &[u8]) -> Instruction {
     Decoder::with_ip(64, code, crate::machine::CODE, DecoderOptions::NONE).decode()
-}
-
-/// Instructions that may fault where they transfer nothing: `enter` checks the end of the new frame, and some
-/// masked stores have no fault suppression. What they write is still compared byte by byte.
-fn checks_more(instruction: &Instruction) -> bool {
-    use Mnemonic as M;
-    match instruction.mnemonic() {
-        M::Enter | M::Maskmovq | M::Maskmovdqu | M::Vmaskmovdqu => true,
-        M::Vextractf32x4 | M::Vextractf32x8 | M::Vextractf64x2 | M::Vextractf64x4 => true,
-        M::Vextracti32x4 | M::Vextracti32x8 | M::Vextracti64x2 | M::Vextracti64x4 => true,
-        _ => false,
-    }
-}
-
-/// May the test process run it? Not what leaves the thread, loads segments, answers differently each time, takes
-/// the trap flag away, or is emulated by the kernel. Cache-line flushes fault without transferring anything.
-fn safe(instruction: &Instruction) -> bool {
-    let loads_segment = instruction.op0_kind() == OpKind::Register
-        && instruction.op0_register().is_segment_register()
-        && instruction.mnemonic() != Mnemonic::Push;
-    let far = matches!(
-        instruction.code(),
-        Code::Retfw | Code::Retfd | Code::Retfq | Code::Retfw_imm16 | Code::Retfd_imm16 | Code::Retfq_imm16
-    ) || instruction.is_jmp_far_indirect()
-        || instruction.is_call_far_indirect();
-    let leaves = matches!(instruction.flow_control(), FlowControl::Interrupt | FlowControl::XbeginXabortXend);
-    !(loads_segment || far || leaves || excluded(instruction.mnemonic()))
-}
-
-fn excluded(mnemonic: Mnemonic) -> bool {
-    use Mnemonic as M;
-    match mnemonic {
-        M::Syscall | M::Sysenter | M::Sysret | M::Sysexit | M::Sysretq | M::Sysexitq => true,
-        M::Popf | M::Popfq | M::Iret | M::Iretd | M::Iretq | M::Int1 => true,
-        M::Lss | M::Lfs | M::Lgs | M::Wrfsbase | M::Wrgsbase | M::Swapgs => true,
-        M::Sgdt | M::Sidt | M::Sldt | M::Str | M::Smsw => true,
-        M::Rdtsc | M::Rdtscp | M::Rdrand | M::Rdseed | M::Cpuid | M::Rdpmc => true,
-        M::Vmcall | M::Vmmcall | M::Vmfunc | M::Encls | M::Enclu | M::Enclv | M::Getsec => true,
-        M::Clflush | M::Clflushopt | M::Clwb | M::Xrstor | M::Xrstor64 | M::Wrpkru | M::Rdpkru => true,
-        _ => false,
-    }
 }

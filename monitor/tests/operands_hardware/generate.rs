@@ -152,7 +152,7 @@ fn pointer(random: &mut Random) -> u64 {
 
 /// Vectors of random bytes, of small offsets for gathers, or of one byte; masks dense, sparse, full and empty.
 pub fn simd(random: &mut Random) -> Simd {
-    let mut simd = Simd { vectors: [[0; 64]; 32], masks: [0; 8], mmx: [[0; 8]; 8] };
+    let mut simd = Simd::new();
     for vector in &mut simd.vectors {
         match random.below(6) {
             0 => vector.fill(random.pick(&[0, 0xFF, 0x80])),
@@ -176,6 +176,7 @@ pub fn simd(random: &mut Random) -> Simd {
         };
     }
     simd.mmx.iter_mut().for_each(|value| *value = random.next().to_le_bytes());
+    simd.top = if random.chance(20) { random.byte() & 7 } else { 0 };
     simd
 }
 

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 use std::arch::asm;
+use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use thermalloc_monitor::operands::registers::FRAME_ORDER;
 use thermalloc_monitor::operands::{Registers, Vectors, XsaveArea, XsaveLayout, layout::component};
@@ -34,6 +35,22 @@ pub struct Simd {
     pub vectors: [[u8; 64]; 32],
     pub masks: [u64; 8],
     pub mmx: [[u8; 8]; 8],
+    /// Top of the x87 stack, which moves st registers but not mm registers.
+    pub top: u8,
+}
+
+impl Simd {
+    /// All zero.
+    pub fn new() -> Self {
+        Self { vectors: [[0; 64]; 32], masks: [0; 8], mmx: [[0; 8]; 8], top: 0 }
+    }
+
+    /// As a signal frame would hold it.
+    pub fn frame(&self, layout: &XsaveLayout) -> Vec<u8> {
+        let mut frame = vec![0; FRAME_ROOM];
+        write_simd(&mut frame, layout, self);
+        frame
+    }
 }
 
 impl Vectors for Simd {
@@ -83,7 +100,19 @@ struct Shared {
     written: u32,
 }
 
-static mut SHARED: Shared = Shared {
+/// What the handler works on.
+struct Global(UnsafeCell<Shared>);
+
+// SAFETY: only the thread that holds the machine's lock, and its handler, use it.
+unsafe impl Sync for Global {}
+
+impl Global {
+    fn get(&self) -> *mut Shared {
+        self.0.get()
+    }
+}
+
+static SHARED: Global = Global(UnsafeCell::new(Shared {
     running: false,
     stepping: false,
     registers: Registers { gpr: [0; 16], rip: 0, rflags: 0, fs_base: 0, gs_base: 0 },
@@ -94,7 +123,7 @@ static mut SHARED: Shared = Shared {
     result: None,
     read: 0,
     written: 0,
-};
+}));
 
 /// The right to run cases.
 pub struct Machine {
@@ -143,14 +172,14 @@ impl Machine {
         unsafe {
             libc::mprotect(SCRATCH as *mut _, PAGES * PAGE as usize, libc::PROT_NONE);
             libc::syscall(libc::SYS_arch_prctl, 0x1001, registers.gs_base);
-            let shared = &mut *(&raw mut SHARED);
+            let shared = &mut *SHARED.get();
             shared.registers = *registers;
             shared.simd = Some(simd.clone());
             shared.stepping = !whole;
             shared.read = 0;
             shared.written = 0;
             asm!("int3");
-            let shared = &mut *(&raw mut SHARED);
+            let shared = &mut *SHARED.get();
             shared.result.take().expect("the handler leaves a result")
         }
     }
@@ -182,7 +211,7 @@ fn set_up() -> usize {
         assert_ne!(code, libc::MAP_FAILED);
         let alias = libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, shared, fd, 0);
         assert_ne!(alias, libc::MAP_FAILED);
-        (*(&raw mut SHARED)).layout = XsaveLayout::detect();
+        (*SHARED.get()).layout = XsaveLayout::detect();
         for signal in [libc::SIGTRAP, libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE] {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
@@ -203,7 +232,7 @@ fn signal_stack() {
 
 extern "C" fn on_signal(signal: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel hands in the frame; the interrupted thread holds the machine's lock.
-    let (context, shared) = unsafe { (&mut *context.cast::<libc::ucontext_t>(), &mut *(&raw mut SHARED)) };
+    let (context, shared) = unsafe { (&mut *context.cast::<libc::ucontext_t>(), &mut *SHARED.get()) };
     let gregs = &mut context.uc_mcontext.gregs;
     let fpregs = context.uc_mcontext.fpregs.cast::<u8>();
     // SAFETY: `from_frame` finds the length of the frame's state, which is writable.
@@ -259,7 +288,7 @@ fn leave(shared: &mut Shared, signal: i32, gregs: &mut [i64; 23], frame: &mut [u
         _ => Outcome::Exception { signal, addr: gregs[libc::REG_CR2 as usize] as u64 },
     };
     let area = XsaveArea::new(frame, &shared.layout);
-    let mut simd = Simd { vectors: [[0; 64]; 32], masks: [0; 8], mmx: [[0; 8]; 8] };
+    let mut simd = Simd::new();
     simd.vectors.iter_mut().enumerate().for_each(|(n, value)| *value = area.vector(n));
     simd.masks.iter_mut().enumerate().for_each(|(n, value)| *value = area.mask(n));
     simd.mmx.iter_mut().enumerate().for_each(|(n, value)| *value = area.mmx(n));
@@ -295,11 +324,12 @@ fn write_simd(frame: &mut [u8], layout: &XsaveLayout, simd: &Simd) {
         layout.offset(component::MASKS).inspect(|at| put(at + 8 * n, &mask.to_le_bytes()));
     }
     for (n, value) in simd.mmx.iter().enumerate() {
-        put(32 + 16 * n, value);
-        put(40 + 16 * n, &[0xFF, 0xFF]);
+        let slot = n.wrapping_sub(simd.top.into()) & 7;
+        put(32 + 16 * slot, value);
+        put(40 + 16 * slot, &[0xFF, 0xFF]);
     }
-    // Control word with all exceptions masked, stack top 0, all registers in use; MXCSR likewise.
-    put(0, &[0x7F, 0x03, 0, 0, 0xFF, 0]);
+    // All exceptions masked, all x87 registers in use.
+    put(0, &[0x7F, 0x03, 0, simd.top << 3, 0xFF, 0]);
     put(24, &0x1F80u32.to_le_bytes());
     let mut components = 3u64;
     for number in [component::YMM, component::MASKS, component::ZMM_UPPER, component::ZMM_HIGH] {
