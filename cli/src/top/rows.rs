@@ -114,19 +114,11 @@ fn objects(report: &Report, options: &TopOptions, width: usize, symbols: &mut Sy
         Column::text("heat", 1),
     ];
     let mut row = |object: &Object| {
+        let mut cells = object_cells(object, chunks.get(&object.class).copied());
+        cells.push(strip::strip(&object.heat, peak, strip_width));
         let site = sites.get(&object.site);
         Row {
-            cells: vec![
-                format!("{:#x}", object.addr),
-                bytes(object.size),
-                chunks.get(&object.class).map_or("?".into(), |&chunk| chunk_name(chunk)),
-                count(object.reads),
-                count(object.writes),
-                heat(object.reads.saturating_add(object.writes), object.size),
-                threads(object.threads),
-                if object.free_ns.is_some() { "freed".into() } else { "live".into() },
-                strip::strip(&object.heat, peak, strip_width),
-            ],
+            cells,
             label: site.map_or_else(unknown_site, |site| site_label(site, report, symbols)),
             details: site.map(|site| details(site, report, options, symbols)).unwrap_or_default(),
         }
@@ -137,6 +129,20 @@ fn objects(report: &Report, options: &TopOptions, width: usize, symbols: &mut Sy
         count(peak)
     );
     render(columns, "site", &rows, width) + &wrap("heat     ", &legend, width)
+}
+
+/// All cells but the heat strip.
+fn object_cells(object: &Object, chunk: Option<u64>) -> Vec<String> {
+    vec![
+        format!("{:#x}", object.addr),
+        bytes(object.size),
+        chunk.map_or("?".into(), chunk_name),
+        count(object.reads),
+        count(object.writes),
+        heat(object.reads.saturating_add(object.writes), object.size),
+        threads(object.threads),
+        if object.free_ns.is_some() { "freed".into() } else { "live".into() },
+    ]
 }
 
 /// Objects above the largest class have pages of their own.

@@ -63,48 +63,54 @@ impl Label {
 }
 
 /// The table as text; `label_title` stands above the labels, empty: there are none.
-pub fn render(mut columns: Vec<Column>, label_title: &str, rows: &[Row], width: usize) -> String {
-    let mut kept: Vec<usize> = (0..columns.len()).collect();
-    let width_of = |column: &Column, index: usize| {
-        let cells = rows.iter().filter_map(|row| row.cells.get(index)).map(|cell| cell.chars().count());
-        cells.chain([column.title.chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> =
-        columns.iter().enumerate().map(|(index, column)| width_of(column, index)).collect();
-    let least = if label_title.is_empty() { 0 } else { LEAST_TEXT };
-    let taken = |kept: &[usize]| kept.iter().map(|&index| widths[index] + 1).sum::<usize>();
-    while taken(&kept) + least > width {
-        let Some(&worst) = kept.iter().max_by_key(|&&index| columns[index].expendable) else { break };
-        if columns[worst].expendable == 0 {
-            break;
-        }
-        kept.retain(|&index| index != worst);
-    }
-    let rest = width.saturating_sub(taken(&kept));
+pub fn render(columns: Vec<Column>, label_title: &str, rows: &[Row], width: usize) -> String {
     let titles = Row {
-        cells: columns.iter_mut().map(|column| column.title.to_owned()).collect(),
+        cells: columns.iter().map(|column| column.title.to_owned()).collect(),
         label: Label { name: label_title.into(), place: String::new() },
         details: Vec::new(),
     };
+    let widths: Vec<usize> = (0..columns.len()).map(|index| width_of(index, &titles, rows)).collect();
+    let least_label = if label_title.is_empty() { 0 } else { LEAST_TEXT };
+    let kept = fitting(&columns, &widths, width.saturating_sub(least_label));
     let mut text = String::new();
     for row in std::iter::once(&titles).chain(rows) {
         let mut line = String::new();
         for &index in &kept {
-            let cell = row.cells.get(index).map_or("", String::as_str);
-            let width = widths[index];
-            let _ = if columns[index].left {
-                write!(line, "{cell:<width$} ")
-            } else {
-                write!(line, "{cell:>width$} ")
+            let (cell, width) = (row.cells.get(index).map_or("", String::as_str), widths[index]);
+            let _ = match columns[index].left {
+                true => write!(line, "{cell:<width$} "),
+                false => write!(line, "{cell:>width$} "),
             };
         }
-        line += &row.label.fit(rest);
+        line += &row.label.fit(width.saturating_sub(taken(&kept, &widths)));
         push_line(&mut text, &shorten(&line, width));
         for detail in &row.details {
             push_line(&mut text, &format!("    {}", detail.fit(width.saturating_sub(4))));
         }
     }
     text
+}
+
+/// Characters of the widest cell of a column.
+fn width_of(index: usize, titles: &Row, rows: &[Row]) -> usize {
+    let cells = std::iter::once(titles).chain(rows).filter_map(|row| row.cells.get(index));
+    cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+}
+
+/// Characters that columns take, with the space after each.
+fn taken(kept: &[usize], widths: &[usize]) -> usize {
+    kept.iter().map(|&index| widths[index] + 1).sum()
+}
+
+/// The columns that are left when expendable ones have gone until the rest fits.
+fn fitting(columns: &[Column], widths: &[usize], width: usize) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..columns.len()).collect();
+    while taken(&kept, widths) > width {
+        let worst = kept.iter().copied().max_by_key(|&index| columns[index].expendable);
+        let Some(worst) = worst.filter(|&index| columns[index].expendable > 0) else { break };
+        kept.retain(|&index| index != worst);
+    }
+    kept
 }
 
 fn push_line(text: &mut String, line: &str) {
