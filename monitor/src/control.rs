@@ -18,6 +18,7 @@ use crate::probe;
 use crate::process;
 use crate::protect::{self, Method};
 use crate::report;
+use crate::segments;
 use crate::thread;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -36,7 +37,12 @@ static SETTINGS: Lock<Option<Settings>> = Lock::new(None);
 
 static HOOKS: Hooks = Hooks {
     committed: protect::commit,
-    released: |_| {},
+    released: |range| {
+        let base = alloc::arena().start;
+        for slot in (range.start..range.end).step_by(alloc::SLOT_BYTES) {
+            heat::released(((slot - base) / alloc::SLOT_BYTES) as u32);
+        }
+    },
     open: protect::open_for_runtime,
     close: protect::close_for_runtime,
 };
@@ -147,12 +153,14 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if is_started() {
         return Err(StartError::AlreadyStarted);
     }
+    let (method, mode) = choose_method(config.mode)?;
+    // First, for everything else may allocate through libc.
+    let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
     if probe::threads() > 1 {
         return Err(StartError::OtherThreads);
     }
-    let (method, mode) = choose_method(config.mode)?;
-    let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
     heat::init(heat_config(config)).map_err(StartError::NoTables)?;
+    segments::detect();
     clock::start();
     process::note_pid();
     FIRST_PID.store(config.first_pid.unwrap_or_else(process::pid), Ordering::Relaxed);

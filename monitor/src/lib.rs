@@ -1,8 +1,8 @@
 //! The monitor: sees every access to the watched part of the heap and charges it to the object that owns it.
 //!
 //! Modules, lowest first:
-//! - values: [`config`], [`access`], [`totals`], [`clock`], `frame` (the signal frame), `pku` (protection keys), `probe`
-//!   (this machine)
+//! - values: [`config`], [`access`], [`totals`], [`clock`], `frame` (the signal frame), `pku` (protection keys), `segments`
+//!   (fs and gs), `probe` (this machine)
 //! - knowledge: [`operands`] (what an instruction accesses), [`kernel`] (what a system call accesses), [`unwind`] (who
 //!   called malloc)
 //! - accounts: [`heat`]
@@ -32,6 +32,7 @@ mod process;
 mod protect;
 mod rep;
 pub mod report;
+mod segments;
 mod signals;
 mod step;
 pub mod thread;

@@ -23,6 +23,7 @@ use crate::operands::decode::MAX_LEN;
 use crate::operands::{self, Accesses, Class, Decoded, DecoderState, Registers, RepString, XsaveArea};
 use crate::protect::{self, Method};
 use crate::rep;
+use crate::segments;
 use crate::thread::HandlerState;
 use crate::totals::TOTALS;
 use crate::world;
@@ -62,6 +63,8 @@ struct Running {
     /// The program single-steps itself.
     traced: bool,
     pushes_flags: bool,
+    /// A gather or scatter, which may stop between two lanes.
+    scattered: bool,
     string: Option<StringRun>,
 }
 
@@ -206,6 +209,7 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
         pkru: 0,
         traced,
         pushes_flags: decoded.class == Class::PushFlags,
+        scattered: decoded.class == Class::Scattered,
         string: None,
     };
     if let Class::RepString(string) = decoded.class
@@ -264,6 +268,8 @@ pub fn finish(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool 
             }
         }
         frame.context.rip = run.next;
+    } else if running.scattered && frame.context.rip == running.rip {
+        keep_done_lanes(state, frame);
     } else if running.pushes_flags {
         hide_trap_flag(frame, running.traced);
     }
@@ -317,6 +323,14 @@ fn restore(step: &mut Step, frame: &mut Frame, running: &Running) {
     world::leave();
 }
 
+/// A gather or scatter has stopped at a fault after some lanes, whose mask bits it has cleared: what the
+/// registers still ask for has not been accessed yet. The rest faults again.
+fn keep_done_lanes(state: &mut HandlerState, frame: &Frame) {
+    let rest = decode(&mut state.decoder, frame, &registers_of(frame));
+    let watched = rest.accesses.iter().map(of_program).filter(|a| is_watched(a.addr, a.len, a.kind));
+    state.step.count = state.step.count.saturating_sub(watched.count());
+}
+
 /// A pushf under single step has pushed the trap flag that the program did not set.
 fn hide_trap_flag(frame: &Frame, traced: bool) {
     if traced {
@@ -355,18 +369,8 @@ pub fn registers_of(frame: &Frame) -> Registers {
         ],
         rip: c.rip,
         rflags: c.eflags,
-        fs_base: thread_base(0),
-        gs_base: thread_base(1),
+        fs_base: segments::fs_base(),
+        gs_base: segments::gs_base(),
     }
 }
 
-/// The calling thread's fs (0) or gs (1) base.
-fn thread_base(which: u32) -> u64 {
-    const ARCH_GET_FS: usize = 0x1003;
-    const ARCH_GET_GS: usize = 0x1004;
-    let mut base = 0u64;
-    let code = if which == 0 { ARCH_GET_FS } else { ARCH_GET_GS };
-    // SAFETY: the kernel writes one word, which is alive.
-    unsafe { thermalloc_sys::gate::syscall(libc::SYS_arch_prctl, &[code, &raw mut base as usize]) };
-    base
-}

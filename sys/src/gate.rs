@@ -48,6 +48,8 @@ global_asm!(
     ".hidden thermalloc_gate_call_done",
     "thermalloc_gate_call_done:",
     "int3",
+    // RIP behind a trap must not be the start of something else.
+    ".p2align 4, 0xcc",
     // A program's thread-creating clone/clone3. r9 holds the new thread's block, whose first word is the
     // top of a stack of the runtime and whose second is the function that starts the thread there.
     // rcx is dead here (the `syscall` instruction overwrites it), and jrcxz leaves the flags alone.
