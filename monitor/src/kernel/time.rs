@@ -13,7 +13,8 @@ const TIMESPEC: usize = size_of::<timespec>();
 const TIMEVAL: usize = size_of::<timeval>();
 const ITIMERSPEC: usize = size_of::<itimerspec>();
 const ITIMERVAL: usize = size_of::<itimerval>();
-const TIMEZONE: usize = size_of::<timezone>();
+/// `struct timezone`, two ints; opaque in libc.
+const TIMEZONE: usize = 8;
 const TIMEX: usize = size_of::<timex>();
 
 pub const CALLS: &[Call] = &[
