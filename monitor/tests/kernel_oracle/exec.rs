@@ -3,6 +3,7 @@
 use crate::check::case;
 use crate::stage::Stage;
 use libc::*;
+use thermalloc_monitor::kernel::Kind;
 
 /// A child that has exited, for `wait` to collect.
 fn child(s: &mut Stage) -> u64 {
@@ -58,4 +59,21 @@ fn running_a_program() {
         .fails(ENOENT)
         .in_child()
         .holds();
+}
+
+#[test]
+fn words_of_a_new_process() {
+    let flags = (CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | SIGCHLD) as u64;
+    // The kernel is silent where it cannot tell the parent; the child's word is in the child's memory.
+    case(SYS_clone, |s| [flags, 0, s.room(4), s.room(4), 0]).silent(Kind::Write).holds();
+    let flags = (CLONE_PIDFD | SIGCHLD) as u64;
+    case(SYS_clone, |s| [flags, 0, s.room(4), 0, 0]).holds();
+    case(SYS_clone3, |s| {
+        let (pidfd, child, parent) = (s.room(4), s.room(4), s.room(4));
+        let flags = (CLONE_PIDFD | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID) as u64;
+        let args = [flags, pidfd, child, parent, SIGCHLD as u64, 0, 0, 0, 0, 0, 0];
+        [s.words(&args), 88]
+    })
+    .silent(Kind::Write)
+    .holds();
 }

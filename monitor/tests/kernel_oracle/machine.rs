@@ -4,11 +4,16 @@ use crate::check::case;
 use crate::stage::Stage;
 use libc::*;
 
+const LSM_LIST_MODULES: c_long = 461;
+
 #[test]
 fn machine() {
     case(SYS_uname, |s| [s.room(size_of::<utsname>())]).holds();
     case(SYS_sysinfo, |s| [s.room(size_of::<sysinfo>())]).holds();
     case(SYS_getcpu, |s| [s.room(4), s.room(4), 0]).holds();
+    case(SYS_sysfs, |s| [2, 0, s.room(64)]).optional().holds();
+    case(SYS_sysfs, |s| [1, s.text("proc")]).optional().holds();
+    case(SYS_syslog, |s| [3, s.room(100), 100]).loose().optional().holds();
 }
 
 #[test]
@@ -77,12 +82,36 @@ fn credentials() {
     case(SYS_seccomp, |s| [2, 0, s.ints(&[SECCOMP_RET_ALLOW])]).holds();
     case(SYS_seccomp, |s| [3, 0, s.room(6)]).holds();
     case(SYS_landlock_create_ruleset, |s| [s.words(&[1]), 8, 0]).optional().holds();
-    case(461, |s| [s.room(512), s.ints(&[512]), 0]).optional().holds();
+    case(LSM_LIST_MODULES, |s| [s.room(512), s.ints(&[512]), 0]).optional().holds();
 }
 
 #[test]
-fn threads_words() {
+fn tracing_and_keys() {
     case(SYS_get_robust_list, |s| [0, s.room(8), s.room(8)]).holds();
+    case(SYS_perf_event_open, |s| {
+        // Software events, the size of the first version, the processor's clock.
+        let attributes = s.ints(&[1, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        [attributes, 0, u64::MAX, u64::MAX, 0]
+    })
+    .optional()
+    .holds();
+    case(SYS_kcmp, |s| {
+        let (own, fd) = (u64::from(std::process::id()), s.open(SYS_epoll_create1, &[0]));
+        [own, own, 7, 0, s.ints(&[fd as u32, 9999, 0])]
+    })
+    .fails(ENOENT)
+    .optional()
+    .holds();
+    case(SYS_landlock_add_rule, |s| {
+        let attributes = s.words(&[1]);
+        let ruleset = s.open(SYS_landlock_create_ruleset, &[attributes, 8, 0]);
+        let directory = s.text("/");
+        let directory = s.open(SYS_open, &[directory, O_PATH as u64]);
+        let rule = [&1u64.to_ne_bytes()[..], &(directory as u32).to_ne_bytes()].concat();
+        [ruleset, 1, s.bytes(&rule), 0]
+    })
+    .optional()
+    .holds();
 }
 
 #[test]
@@ -95,6 +124,15 @@ fn address_space() {
     case(SYS_madvise, |s| [own(s), 3 * 4096, MADV_POPULATE_WRITE as u64]).optional().holds();
     case(SYS_madvise, |s| [own(s), 3 * 4096, MADV_POPULATE_READ as u64]).optional().holds();
     case(SYS_mlock, |s| [own(s), 3 * 4096]).optional().holds();
+    case(SYS_mbind, |s| [own(s), 3 * 4096, MPOL_PREFERRED as u64, s.words(&[1]), 65, 0]).optional().holds();
+    case(SYS_migrate_pages, |s| [0, 65, s.words(&[1]), s.words(&[1])]).optional().holds();
+    case(SYS_process_madvise, |s| {
+        let pages = own(s);
+        let process = s.open(SYS_pidfd_open, &[u64::from(std::process::id()), 0]);
+        [process, s.words(&[pages, 4096]), 1, MADV_COLD as u64, 0]
+    })
+    .optional()
+    .holds();
     case(SYS_move_pages, |s| {
         let page = s.zeros(4096);
         [0, 1, s.words(&[page]), 0, s.room(4), 0]

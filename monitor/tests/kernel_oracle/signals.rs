@@ -3,6 +3,7 @@
 use crate::check::case;
 use crate::stage::Stage;
 use libc::*;
+use thermalloc_monitor::kernel::Kind;
 
 #[test]
 fn actions_and_masks() {
@@ -30,6 +31,82 @@ fn waiting_for_a_signal() {
     case(SYS_rt_sigtimedwait, |s| [s.words(&[1 << (SIGUSR1 - 1)]), s.room(128), s.words(&[0, 0]), 8])
         .fails(EAGAIN)
         .holds();
+}
+
+extern "C" fn ignore(_: i32) {}
+
+/// From now on the calling thread is interrupted every few milliseconds.
+#[allow(unsafe_code)]
+fn interrupted(s: &mut Stage) {
+    let mut side = Stage::new(0);
+    // SAFETY: the handler does nothing; nobody else in this program uses the signal.
+    unsafe {
+        let mut action: sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as *const () as usize;
+        assert_eq!(sigaction(SIGRTMIN(), &raw const action, std::ptr::null_mut()), 0);
+    }
+    let thread = side.need(SYS_gettid, &[]) as u32;
+    let mut event = [0; 16];
+    (event[2], event[3], event[4]) = (SIGRTMIN() as u32, SIGEV_THREAD_ID as u32, thread);
+    let (event, id) = (side.ints(&event), side.zeros(8));
+    side.need(SYS_timer_create, &[CLOCK_MONOTONIC as u64, event, id]);
+    let (id, interval) = (side.word(id), side.words(&[0, 5_000_000, 0, 5_000_000]));
+    s.finally(SYS_timer_delete, &[id]);
+    side.need(SYS_timer_settime, &[id, 0, interval, 0]);
+}
+
+#[test]
+fn interrupted_calls() {
+    let minute = [60, 0];
+    case(SYS_nanosleep, |s| {
+        interrupted(s);
+        [s.words(&minute), s.room(16)]
+    })
+    .fails(EINTR)
+    .holds();
+    case(SYS_clock_nanosleep, |s| {
+        interrupted(s);
+        [CLOCK_MONOTONIC as u64, 0, s.words(&minute), s.room(16)]
+    })
+    .fails(EINTR)
+    .holds();
+    case(SYS_rt_sigsuspend, |s| {
+        interrupted(s);
+        [s.words(&[0]), 8]
+    })
+    .fails(EINTR)
+    .holds();
+    let wanted = |s: &mut Stage| {
+        let [reader, _] = s.pipe(b"");
+        s.ints(&[reader as u32, POLLIN as u32 | 0x7777_0000])
+    };
+    case(SYS_poll, |s| {
+        interrupted(s);
+        [wanted(s), 1, 60_000]
+    })
+    .fails(EINTR)
+    .holds();
+    // That the time left cannot be written goes unsaid.
+    case(SYS_ppoll, |s| {
+        interrupted(s);
+        [wanted(s), 1, s.words(&minute), s.words(&[0]), 8]
+    })
+    .fails(EINTR)
+    .silent(Kind::Write)
+    .holds();
+    case(SYS_select, |s| {
+        interrupted(s);
+        [0, 0, 0, 0, s.words(&[60, 0])]
+    })
+    .fails(EINTR)
+    .silent(Kind::Write)
+    .holds();
+    case(SYS_futex, |s| {
+        interrupted(s);
+        [s.ints(&[1]), FUTEX_WAIT as u64, 1, 0]
+    })
+    .fails(EINTR)
+    .holds();
 }
 
 #[test]

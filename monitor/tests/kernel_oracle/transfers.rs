@@ -5,8 +5,6 @@ use crate::stage::Stage;
 use libc::*;
 use thermalloc_monitor::kernel::Kind;
 
-const AT_FDCWD_ARG: u64 = AT_FDCWD as i64 as u64;
-
 #[test]
 fn read() {
     case(SYS_read, |s| [s.pipe(b"some bytes")[0], s.room(10), 10]).holds();
@@ -110,11 +108,4 @@ fn asynchronous_requests() {
     })
     .silent(Kind::Read)
     .holds();
-}
-
-#[test]
-fn names_relative_to_descriptors() {
-    case(SYS_openat, |s| [AT_FDCWD_ARG, s.path("file"), O_RDONLY as u64]).holds();
-    case(SYS_openat2, |s| [AT_FDCWD_ARG, s.path("file"), s.words(&[0, 0, 0]), 24]).holds();
-    case(SYS_memfd_create, |s| [s.text("a name"), 0]).holds();
 }
