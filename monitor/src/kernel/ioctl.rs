@@ -73,8 +73,7 @@ fn terminal(request: u32) -> Option<Argument> {
 /// Requests of files and block devices.
 fn file(request: u32) -> Option<Argument> {
     Some(match request {
-        // FIBMAP, FIGETBSZ.
-        0x0001 => InOut(4),
+        // FIGETBSZ. (1 is FIBMAP for regular files, and the devices' own elsewhere.)
         0x0002 => Out(4),
         // FICLONE takes a descriptor; FS_IOC_GETFLAGS and its like move an int, though their number says long.
         0x4004_9409 => Plain,
