@@ -49,14 +49,11 @@ fn process_vm_writev(walk: &mut Walk<'_>) {
     remote(walk, Kind::Write);
 }
 
-/// The other side of the copy is ours too where the process addressed is this one. Before the call an unknown process
-/// is taken for ours, for opening too much does no harm.
+/// The other side of the copy is ours too where the process addressed is this one. Before the call any process is
+/// taken for ours: it may be named by one of its threads, and opening too much does no harm.
 fn remote(walk: &mut Walk<'_>, kind: Kind) {
-    let ours = match walk.own_pid() {
-        0 => walk.before(),
-        own => own == walk.int(0),
-    };
-    if ours {
+    let own = walk.own_pid();
+    if walk.before() || own != 0 && own == walk.int(0) {
         walk.iovecs(walk.arg(3), walk.arg(4), kind);
     } else {
         walk.reads(walk.arg(3), walk.arg(4).min(1024) * 16);

@@ -33,6 +33,11 @@ const ARPREQ: u64 = 68;
 
 /// Requests whose number does not say what they do, or says it wrongly.
 fn known(request: u32) -> Option<Argument> {
+    terminal(request).or_else(|| file(request)).or_else(|| socket(request))
+}
+
+/// Requests of terminals and of every descriptor (0x54xx).
+fn terminal(request: u32) -> Option<Argument> {
     Some(match request {
         // TCGETS, TCSETS, TCSETSW, TCSETSF; the same with termio.
         0x5401 => Out(TERMIOS),
@@ -54,17 +59,21 @@ fn known(request: u32) -> Option<Argument> {
         0x541d | 0x5422 | 0x5425 => Plain,
         0x5420 | 0x5421 | 0x5423 => In(4),
         0x5424 => Out(4),
-        // TIOCSBRK, TIOCCBRK, TIOCGSID, TIOCVHANGUP.
-        0x5427 | 0x5428 | 0x5437 => Plain,
+        // TIOCSBRK, TIOCCBRK, TIOCGSID, TIOCVHANGUP, TIOCGPTPEER.
+        0x5427 | 0x5428 | 0x5437 | 0x5441 => Plain,
         0x5429 => Out(4),
         // FIONCLEX, FIOCLEX, FIOASYNC, TIOCMIWAIT, FIOQSIZE.
         0x5450 | 0x5451 | 0x545c => Plain,
         0x5452 => In(4),
         0x5460 => Out(8),
-        // TIOCGPTPEER.
-        0x5441 => Plain,
-        // FIBMAP, FIGETBSZ.
-        0x0001 => InOut(4),
+        _ => return None,
+    })
+}
+
+/// Requests of files and block devices.
+fn file(request: u32) -> Option<Argument> {
+    Some(match request {
+        // FIGETBSZ. (1 is FIBMAP for regular files, and the devices' own elsewhere.)
         0x0002 => Out(4),
         // FICLONE takes a descriptor; FS_IOC_GETFLAGS and its like move an int, though their number says long.
         0x4004_9409 => Plain,
@@ -74,7 +83,7 @@ fn known(request: u32) -> Option<Argument> {
         0x125e | 0x1268 => Out(4),
         0x1263 | 0x1260 => Out(8),
         0x8008_1270 => Out(4),
-        _ => return socket(request),
+        _ => return None,
     })
 }
 

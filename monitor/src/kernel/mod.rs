@@ -21,6 +21,7 @@
 //!   enough, for the kernel overwrites the length that it was handed.
 //! - `select` counts descriptor sets of `nfds` bits, though the kernel stops at the size of the process's table.
 //! - `vmsplice` is charged as reading, and `semctl(GETALL, SETALL)` not at all.
+//! - `process_vm_readv` and `process_vm_writev` on oneself by the id of another thread are charged on one side only.
 //! - Memory handed over for later (io_uring, `set_robust_list`, `rseq`, `clear_child_tid`) is not followed.
 //! - Device files whose `write` takes structures with pointers (RDMA, SCSI generic) are taken for plain files.
 
@@ -100,7 +101,8 @@ pub enum Coverage {
 
 /// The program's memory, for what arguments point to.
 pub trait Memory {
-    /// Copies `into.len()` bytes from `addr`; false if they cannot all be read.
+    /// Copies `into.len()` bytes from `addr`; false if they cannot all be read. Strings are looked through in steps
+    /// that may go beyond their end, but not beyond the end of its page.
     fn read(&self, addr: u64, into: &mut [u8]) -> bool;
 
     /// Process id of the program, to tell whether `process_vm_readv` and its like address it; 0 if not known.

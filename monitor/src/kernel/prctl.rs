@@ -67,7 +67,9 @@ fn arch_prctl(walk: &mut Walk<'_>) {
     /// Getters of `uapi/asm/prctl.h` that write a word: GET_FS, GET_GS, the XCOMP ones, the untag mask, the tag bits,
     /// the state of the shadow stack.
     const GETTERS: [i32; 8] = [0x1003, 0x1004, 0x1021, 0x1022, 0x1024, 0x4001, 0x4003, 0x5005];
-    if GETTERS.contains(&walk.int(0)) {
-        walk.writes(walk.arg(1), 8);
+    match walk.int(0) {
+        code if GETTERS.contains(&code) => walk.writes(walk.arg(1), 8),
+        0x1001..=0x1026 | 0x2001..=0x2003 | 0x4001..=0x4004 | 0x5001..=0x5005 => {}
+        _ => walk.unknown(),
     }
 }

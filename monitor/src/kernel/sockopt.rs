@@ -14,15 +14,16 @@ pub const CALLS: &[Call] =
 
 const SO_ATTACH_REUSEPORT_CBPF: i32 = 51;
 const TCP_ZEROCOPY_RECEIVE: i32 = 35;
-/// First of the options by which iptables talks to the kernel, at the levels IP and IPv6.
-const NETFILTER: i32 = 64;
+const SO_ORIGINAL_DST: i32 = 80;
 /// The kernel takes no options longer than this from a program.
 const MAX_OPTION: u64 = i32::MAX as u64;
 
 /// Whether options at this level hold no pointers.
 fn flat(level: i32, option: i32) -> bool {
     match level {
-        SOL_IP | SOL_IPV6 => !(NETFILTER..NETFILTER + 4).contains(&option),
+        // From 64 on, iptables, arptables, ebtables and their like talk to the kernel; for IPv6 only here and there.
+        SOL_IP => option < 64 || option == SO_ORIGINAL_DST,
+        SOL_IPV6 => !matches!(option, 64 | 65 | 128..),
         SOL_TCP => option != TCP_ZEROCOPY_RECEIVE,
         SOL_SOCKET | SOL_UDP | SOL_RAW | SOL_PACKET | SOL_NETLINK | SOL_ALG | SOL_TLS => true,
         _ => false,

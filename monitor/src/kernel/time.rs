@@ -13,7 +13,8 @@ const TIMESPEC: usize = size_of::<timespec>();
 const TIMEVAL: usize = size_of::<timeval>();
 const ITIMERSPEC: usize = size_of::<itimerspec>();
 const ITIMERVAL: usize = size_of::<itimerval>();
-const TIMEZONE: usize = size_of::<timezone>();
+/// `struct timezone`, two ints; opaque in libc.
+const TIMEZONE: usize = 8;
 const TIMEX: usize = size_of::<timex>();
 
 pub const CALLS: &[Call] = &[
@@ -29,7 +30,7 @@ pub const CALLS: &[Call] = &[
     (SYS_clock_nanosleep, &[In(2, TIMESPEC), Special(clock_nanosleep)]),
     (SYS_getitimer, &[Out(1, ITIMERVAL)]),
     (SYS_setitimer, &[In(1, ITIMERVAL), Out(2, ITIMERVAL)]),
-    (SYS_timer_create, &[In(1, size_of::<sigevent>()), InOut(2, size_of::<c_int>())]),
+    (SYS_timer_create, &[In(1, size_of::<sigevent>()), Out(2, size_of::<c_int>())]),
     (SYS_timer_settime, &[In(2, ITIMERSPEC), Out(3, ITIMERSPEC)]),
     (SYS_timer_gettime, &[Out(1, ITIMERSPEC)]),
     (SYS_timerfd_settime, &[In(2, ITIMERSPEC), Out(3, ITIMERSPEC)]),

@@ -145,7 +145,8 @@ fn remote_memory_is_ours_only_where_the_process_is() {
     let args = [500, A, 3, E, 1];
     assert_eq!(before(SYS_process_vm_readv, &args, &memory).last(), Some(&(Read, 0x60_0000, 30)));
     memory.own_pid = 501;
-    assert_eq!(before(SYS_process_vm_readv, &args, &memory).last(), Some(&(Read, E, 16)));
+    assert_eq!(before(SYS_process_vm_readv, &args, &memory).last(), Some(&(Read, 0x60_0000, 30)));
+    assert_eq!(after(SYS_process_vm_readv, &args, 12, &memory).last(), Some(&(Read, E, 16)));
     memory.own_pid = 500;
     assert_eq!(after(SYS_process_vm_readv, &args, 12, &memory).last(), Some(&(Read, 0x60_0000, 12)));
 }
