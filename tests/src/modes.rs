@@ -1,0 +1,72 @@
+//! The modes under test, and which of them this machine can run.
+
+use std::{env, fmt, fs};
+
+/// A mode of `thermalloc run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The allocator alone.
+    Off,
+    /// Page protection and single step.
+    Pp,
+    /// A protection key and single step.
+    Mpk,
+}
+
+impl Mode {
+    /// As the command line has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Pp => "pp",
+            Mode::Mpk => "mpk",
+        }
+    }
+
+    /// Whether accesses are seen at all.
+    pub fn monitors(self) -> bool {
+        self != Mode::Off
+    }
+
+    /// Whether accesses are seen exactly while several threads run.
+    pub fn exact_with_threads(self) -> bool {
+        self == Mode::Mpk
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Whether the CPU has protection keys and the kernel uses them.
+pub fn has_pku() -> bool {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    cpuinfo
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "ospke"))
+}
+
+/// Whether this process runs in the emulated machine, where everything takes many times longer.
+pub fn emulated() -> bool {
+    env::var_os("THERMALLOC_TEST_EMULATED").is_some()
+}
+
+/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk`), without `mpk` where the CPU has no
+/// protection keys; the test `pku_vm` covers it then.
+pub fn modes() -> Vec<Mode> {
+    let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk".to_owned());
+    let pku = has_pku();
+    let known = [Mode::Off, Mode::Pp, Mode::Mpk];
+    known
+        .into_iter()
+        .filter(|mode| wanted.split(',').any(|name| name == mode.name()) && (pku || *mode != Mode::Mpk))
+        .collect()
+}
+
+/// Says that a test cannot run here and why. A failure where `REQUIRE_PKU=1` demands it.
+pub fn skip_for_lack_of_pku(why: &str) {
+    assert!(env::var("REQUIRE_PKU").as_deref() != Ok("1"), "REQUIRE_PKU=1, but {why}");
+    println!("SKIP: {why}");
+}

@@ -1,0 +1,119 @@
+//! Reading of heat.json by its contract alone.
+
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// A parsed heat.json.
+#[derive(Debug)]
+pub struct Report(Value);
+
+/// What a report says of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectHeat {
+    /// Bytes that the program asked for.
+    pub size: u64,
+    /// Accesses and bytes.
+    pub counts: Counts,
+    /// Number of threads that touched it.
+    pub threads: u64,
+    /// Bytes of a granule.
+    pub granule: u64,
+    /// Accesses by granule.
+    pub granule_reads: Vec<u64>,
+    /// Accesses by granule.
+    pub granule_writes: Vec<u64>,
+}
+
+/// Accesses and the bytes that they moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Number of reads.
+    pub reads: u64,
+    /// Number of writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+impl Counts {
+    /// Takes the four numbers of these names out of a JSON object.
+    pub fn of(value: &Value) -> Counts {
+        Counts {
+            reads: number(value, "reads"),
+            writes: number(value, "writes"),
+            read_bytes: number(value, "read_bytes"),
+            write_bytes: number(value, "write_bytes"),
+        }
+    }
+}
+
+/// The unsigned number `key` of a JSON object.
+pub fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("no number `{key}` in {value}"))
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    value.as_array().into_iter().flatten().map(|entry| entry.as_u64().expect("an array of numbers")).collect()
+}
+
+impl Report {
+    /// Reads a report; panics where it is missing or not what the contract says.
+    pub fn read(path: &Path) -> Report {
+        let bytes = fs::read(path).unwrap_or_else(|error| panic!("no report {}: {error}", path.display()));
+        let value: Value =
+            serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(value["format"], "thermalloc-heat", "{}", path.display());
+        assert_eq!(value["version"], 1, "{}", path.display());
+        Report(value)
+    }
+
+    /// All reports of a folder.
+    pub fn read_all(folder: &Path) -> Vec<Report> {
+        let entries = fs::read_dir(folder).expect("folder of reports");
+        let paths = entries.map(|entry| entry.expect("entry of a folder").path());
+        paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+            .map(|path| Report::read(&path))
+            .collect()
+    }
+
+    /// How the program ended: `exit`, `signal`, `exec` or `interval`.
+    pub fn end(&self) -> &str {
+        self.0["program"]["end"].as_str().expect("program.end")
+    }
+
+    /// One of the totals.
+    pub fn total(&self, key: &str) -> u64 {
+        number(&self.0["totals"], key)
+    }
+
+    /// The mode that it was made in.
+    pub fn mode(&self) -> &str {
+        self.0["config"]["mode"].as_str().expect("config.mode")
+    }
+
+    /// The live objects by address.
+    pub fn live_objects(&self) -> HashMap<u64, ObjectHeat> {
+        let objects = self.0["objects"].as_array().expect("objects");
+        objects
+            .iter()
+            .filter(|object| object["free_ns"].is_null())
+            .map(|object| (number(object, "addr"), heat_of(object)))
+            .collect()
+    }
+}
+
+fn heat_of(object: &Value) -> ObjectHeat {
+    ObjectHeat {
+        size: number(object, "size"),
+        counts: Counts::of(object),
+        threads: number(object, "threads"),
+        granule: number(&object["heat"], "granule"),
+        granule_reads: numbers(&object["heat"]["reads"]),
+        granule_writes: numbers(&object["heat"]["writes"]),
+    }
+}
