@@ -102,7 +102,7 @@ impl Store {
         match (condition, shard.get(key)) {
             (Condition::Absent, Some(_)) | (Condition::Present, None) => return Stored::No,
             (Condition::Unchanged(_), None) => return Stored::NotFound,
-            (Condition::Unchanged(cas), Some(item)) if cas != item.cas => return Stored::Changed,
+            (Condition::Unchanged(known), Some(item)) if known != item.cas => return Stored::Changed,
             _ => {}
         }
         let item = Item { flags, cas: self.next_cas(), value, expires: deadline(expiry, now) };
@@ -147,6 +147,8 @@ impl Store {
 
     /// Ends all items, now or at a later time.
     pub fn flush(&self, now: i64, delay: i64) {
+        // memcached marks the moment by a number of its own, which clients of `gets` can see.
+        self.next_cas();
         let at = deadline(delay, now).unwrap_or(now);
         // Relaxed here and below: the shards' locks order what follows.
         self.flush_at.store(at.max(1) as u64, Ordering::Relaxed);
