@@ -15,6 +15,8 @@ pub enum Mode {
 #[derive(Default)]
 pub struct Config {
     pub mode: Mode,
+    #[allow(dead_code)]
+    pub depth: u32,
 }
 
 pub fn start(config: &Config) -> Result<(), String> {

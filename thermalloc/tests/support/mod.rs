@@ -1,5 +1,8 @@
 //! Starting the example service and memcached, talking to them, and ending them by their own process id.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
