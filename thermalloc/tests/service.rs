@@ -101,7 +101,7 @@ fn command() -> impl Strategy<Value = Said> {
         key(),
         prop_oneof![4 => "[0-9]{1,5}", 1 => "-1|x"],
         "0|0|0|-1|100",
-        prop_oneof!["[0-9]{0,21}", "[a-z ]{0,40}"],
+        prop_oneof!["[0-9]{0,21}", "[A-Z ]{0,40}"],
         "|| noreply",
     );
     let store = store.prop_map(|(verb, key, flags, expiry, value, noreply)| {
