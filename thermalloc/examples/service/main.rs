@@ -77,6 +77,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<(), String> {
     let config = thermalloc::Config { mode: args.mode.into(), ..thermalloc::Config::default() };
+    // Before the first other thread is there: the runtime's are started by `serve`.
     thermalloc::start(&config).map_err(|e| format!("the heap cannot be watched: {e}"))?;
     let service = Service::new();
     serve(args, &service).map_err(|e| format!("{}: {e}", args.listen))?;
@@ -95,7 +96,7 @@ fn serve(args: &Args, service: &std::sync::Arc<Service>) -> std::io::Result<()> 
 }
 
 fn report(path: &Path) -> Result<(), String> {
-    let written = thermalloc::report(path).map_err(|e| format!("no report: {e}"))?;
+    let written = thermalloc::report(Some(path)).map_err(|e| format!("no report: {e}"))?;
     // Whoever reads this may be gone by now.
     let _ = writeln!(std::io::stdout(), "report in {}", written.display());
     Ok(())

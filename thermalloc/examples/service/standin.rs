@@ -25,7 +25,8 @@ pub fn start(config: &Config) -> Result<(), String> {
 
 pub fn stop() {}
 
-pub fn report(path: &Path) -> Result<PathBuf, std::io::Error> {
+pub fn report(path: Option<&Path>) -> Result<PathBuf, std::io::Error> {
+    let path = path.unwrap_or(Path::new("heat.json"));
     std::fs::write(path, "{\"format\": \"thermalloc-heat\", \"version\": 1}\n")?;
     Ok(path.to_owned())
 }
