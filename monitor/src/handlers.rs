@@ -45,7 +45,7 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     }
     // SAFETY: a handler on the alternate stack.
     let thread = unsafe { Thread::here() };
-    if thread.in_runtime() {
+    if thread.is_busy() {
         in_runtime(thread, frame);
         return;
     }
@@ -74,10 +74,21 @@ fn is_synchronous(frame: &Frame) -> bool {
         )
 }
 
-/// A signal has interrupted the runtime outside handlers: it waits. A fault there is a defect of the runtime.
+/// A signal has interrupted the runtime. Accesses to watched memory are let through; what comes from outside waits; any
+/// other fault is a defect of the runtime.
 fn in_runtime(thread: &Thread, frame: &mut Frame) {
     if !is_synchronous(frame) {
         thread.defer(frame);
+        return;
+    }
+    // SAFETY: faults of the runtime do not nest: what follows touches no watched memory.
+    let peek = unsafe { thread.peek() };
+    let is_peek = match frame.info.signo {
+        libc::SIGSEGV => peek.on_fault(frame),
+        libc::SIGTRAP => peek.on_trap(frame),
+        _ => false,
+    };
+    if is_peek {
         return;
     }
     gate::write_all(2, b"thermalloc: internal error: a fault inside the runtime\n");

@@ -7,7 +7,7 @@
 //!   called malloc)
 //! - accounts: [`heat`]
 //! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
-//!   instructions), `actions` (signal actions), `thread`, `step`, `kernel_call`, `signals`, `mappings`
+//!   instructions), `actions` (signal actions), `thread`, `step`, `peek`, `kernel_call`, `signals`, `mappings`
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
 
@@ -26,6 +26,7 @@ mod mappings;
 mod memory;
 pub mod objects;
 pub mod operands;
+mod peek;
 mod pku;
 mod probe;
 mod process;

@@ -19,6 +19,7 @@
 use crate::frame::{Frame, Info, Stack};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
+use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
 use crate::step::Step;
 use crate::unwind::UnwindState;
@@ -66,6 +67,7 @@ pub struct Thread {
     handling: Cell<bool>,
     handler: UnsafeCell<HandlerState>,
     unwind: UnsafeCell<UnwindState>,
+    peek: UnsafeCell<Peek>,
     start: UnsafeCell<StartFrame>,
 }
 
@@ -144,6 +146,16 @@ impl Thread {
     pub unsafe fn unwind(&self) -> &mut UnwindState {
         // SAFETY: only the thread itself calls this, once at a time.
         unsafe { &mut *self.unwind.get() }
+    }
+
+    /// The runtime's own access to watched memory, if one is on its way.
+    ///
+    /// # Safety
+    /// Called in a handler that has interrupted the runtime, once.
+    #[expect(clippy::mut_from_ref, reason = "such handlers do not nest")]
+    pub unsafe fn peek(&self) -> &mut Peek {
+        // SAFETY: only such a handler uses this part.
+        unsafe { &mut *self.peek.get() }
     }
 
     /// The alternate stack that the kernel knows.
@@ -407,6 +419,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
             decoder: DecoderState::new(*xsave_layout()),
             vfork_child: false,
         }));
+        (&raw mut (*thread).peek).write(UnsafeCell::new(Peek::default()));
         (&raw mut (*thread).unwind).write(UnsafeCell::new(UnwindState::new()));
         Ok(&*thread)
     }
