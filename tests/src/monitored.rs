@@ -4,7 +4,7 @@ use crate::modes::{self, Mode};
 use crate::places::{self, Scratch};
 use crate::process::{self, Outcome};
 use crate::report::Report;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -53,13 +53,4 @@ pub fn assert_reported(monitored: &Monitored, mode: Mode, what: &str) {
     }
     assert!(!reports.is_empty(), "{what}: no report\n{}", outcome.error_text());
     assert!(reports.iter().all(|report| report.mode() == mode.name()), "{what}: report of another mode");
-}
-
-/// The full path of an installed program.
-pub fn which(program: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut candidates = std::env::split_paths(&path).map(|folder| folder.join(program));
-    candidates
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| panic!("{program} is not installed: see tests/packages.txt"))
 }

@@ -47,8 +47,13 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether a program of this name is on the search path.
-pub fn installed(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+/// The search path of the programs under test: the system's own come before what a user installed in front of them.
+pub const SEARCH_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin";
+
+/// The full path of an installed program.
+pub fn which(program: &str) -> PathBuf {
+    let mut candidates = env::split_paths(SEARCH_PATH).map(|folder| folder.join(program));
+    candidates
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| panic!("{program} is not installed: see tests/packages.txt"))
 }

@@ -1,5 +1,6 @@
 //! Runs a program to its end, within a time limit, and keeps what it printed.
 
+use crate::places::SEARCH_PATH;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -68,7 +69,7 @@ pub fn command(program: &Path) -> Command {
         }
     }
     command.env("LC_ALL", "C").env("TZ", "UTC").env("PYTHONHASHSEED", "0").env("PERL_HASH_SEED", "0");
-    command.env_remove("LD_PRELOAD").stdin(Stdio::null());
+    command.env("PATH", SEARCH_PATH).env_remove("LD_PRELOAD").stdin(Stdio::null());
     command
 }
 

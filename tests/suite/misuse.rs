@@ -25,8 +25,8 @@ fn misuse_is_named_and_aborts() {
 /// What the line says is wrong.
 fn expected_words(kind: &str) -> &'static str {
     match kind {
-        "double" | "double-large" | "double-late" | "double-thread" | "realloc-freed" => "free",
-        "interior" | "interior-large" => "interior",
-        _ => "not",
+        "double" | "double-large" | "double-late" | "double-thread" | "realloc-freed" => "double free",
+        "interior" | "interior-large" => "inside",
+        _ => "foreign",
     }
 }

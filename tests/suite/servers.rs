@@ -35,7 +35,7 @@ fn start(
     ready: impl Fn() -> bool,
 ) -> Server {
     use std::os::unix::process::CommandExt;
-    let program = monitored::which(program);
+    let program = places::which(program);
     let mut command = match mode {
         Some(mode) => monitored::command(mode, &[], folder.path(), &program),
         None => process::command(&program),
@@ -82,14 +82,14 @@ fn redis_session(mode: Option<Mode>) -> (String, i32) {
     let folder = Scratch::new("redis");
     let port = free_port();
     let cli = |arguments: &[&str]| {
-        let mut command = process::command(&monitored::which("redis-cli"));
+        let mut command = process::command(&places::which("redis-cli"));
         command.args(["-p", &port]).args(arguments);
         command
     };
     let ready = || cli(&["ping"]).output().is_ok_and(|output| output.stdout == b"PONG\n");
     let server =
         start(mode, &folder, "redis-server", &["--port", &port, "--save", "", "--appendonly", "no"], ready);
-    let mut load = process::command(&monitored::which("redis-benchmark"));
+    let mut load = process::command(&places::which("redis-benchmark"));
     load.args(["-p", &port, "-n", "60", "-c", "4", "-q", "-t", "set,get,incr,lpush,hset,mset", "-r", "50"]);
     client(&mut load);
     let mut replies = String::new();
@@ -154,10 +154,7 @@ fn memcached_session(mode: Option<Mode>) -> i32 {
 
 #[test]
 fn memcached() {
-    if !places::release("bench-memcached").is_file() {
-        println!("SKIP: no load generator target/release/bench-memcached");
-        return;
-    }
+    assert!(places::release("bench-memcached").is_file(), "no load generator: run `make build` first");
     let mut native = None;
     for mode in native_and_modes() {
         let status = memcached_session(mode);
