@@ -1,0 +1,44 @@
+//! Around `fork`: all locks are taken before it, in the order registry, bins, pool, and released on both sides; the child takes over what the
+//! caches of the parent's other threads held.
+//!
+//! # Safety
+//! Locks are released only by whoever took them (or its copy in the child).
+#![allow(unsafe_code)]
+
+use crate::meta::BINS;
+use crate::{central, pool, threads};
+
+/// Before `fork`: takes every lock, so that the child's copy of the heap is consistent. Allocate nothing until
+/// [`fork_parent`] or [`fork_child`].
+pub fn fork_prepare() {
+    threads::lock();
+    for bin in 0..BINS {
+        core::mem::forget(central::lock(bin));
+    }
+    pool::lock();
+}
+
+/// In the parent after `fork`.
+///
+/// # Safety
+/// The calling thread called [`fork_prepare`].
+pub unsafe fn fork_parent() {
+    // SAFETY: taken by `fork_prepare`.
+    unsafe {
+        pool::unlock();
+        for bin in (0..BINS).rev() {
+            central::unlock(bin);
+        }
+        threads::unlock();
+    }
+}
+
+/// In the child after `fork`. With an alias view, [`fork_copy_alias`](crate::fork_copy_alias) comes first.
+///
+/// # Safety
+/// The thread of the parent that called `fork` had called [`fork_prepare`].
+pub unsafe fn fork_child() {
+    // SAFETY: forwarded to the caller. Nobody waits in the child, and waking nobody is harmless.
+    unsafe { fork_parent() };
+    threads::adopt_all();
+}
