@@ -2,7 +2,7 @@
 
 use crate::central::{self, class_of};
 use crate::classes::Class;
-use crate::meta::{BINS, GRANULE, HEAP, Kind, LIVE, NO_BIN, SLOT_BYTES, SLOT_SHIFT, WATCHED_BIN};
+use crate::meta::{BINS, HEAP, Kind, LIVE, NO_BIN, SLOT_BYTES, SLOT_SHIFT, WATCHED_BIN};
 use crate::pool::{self, Pool};
 use crate::shape::table;
 use crate::{bits, threads};
@@ -104,23 +104,20 @@ fn check_slab(slot: u32) -> Result<(), Broken> {
 /// Compares states with free bits. Returns the number of live chunks.
 fn check_chunks(slot: u32, class: &Class) -> Result<u32, Broken> {
     let entry = HEAP.slot(slot);
-    let start = HEAP.slot_addr(slot);
     let words = HEAP.free_bits(slot);
     let (mut live, mut free) = (0, 0);
-    for offset in (0..SLOT_BYTES).step_by(GRANULE) {
-        if HEAP.state_of(start + offset).get() == LIVE {
-            let index = class.index_of(offset);
-            hold(index as usize * class.chunk_size as usize == offset, "objects start where chunks do", slot)?;
-            hold(index < entry.fresh.get(), "a live chunk is not fresh", slot)?;
-            hold(!bits::contains(words, index), "a live chunk is not free", slot)?;
-            live += 1;
-        }
+    for offset in HEAP.live_offsets(slot) {
+        let index = class.index_of(offset);
+        hold(index as usize * class.chunk_size as usize == offset, "objects start where chunks do", slot)?;
+        hold(index < entry.fresh.get(), "a live chunk is not fresh", slot)?;
+        hold(!bits::contains(words, index), "a live chunk is not free", slot)?;
+        live += 1;
     }
-    for index in 0..class.per_slab {
-        let set = bits::contains(words, index);
-        hold(!set || index < entry.fresh.get(), "a free chunk is not fresh", slot)?;
-        hold(!set || index / 64 >= entry.scan.get(), "no free chunk lies before the scan", slot)?;
-        free += u32::from(set);
+    for (at, word) in words.iter().enumerate().filter(|(_, word)| word.get() != 0) {
+        let last = at as u32 * 64 + 63 - word.get().leading_zeros();
+        hold(last < entry.fresh.get(), "a free chunk is not fresh", slot)?;
+        hold(at as u32 >= entry.scan.get(), "no free chunk lies before the scan", slot)?;
+        free += word.get().count_ones();
     }
     hold(free == entry.bits.get(), "free chunks are counted", slot)?;
     Ok(live)

@@ -207,6 +207,23 @@ impl Heap {
         unsafe { &*((self.states.get() + (offset >> GRANULE_SHIFT)) as *const Byte) }
     }
 
+    /// Offsets within a slot where live objects start, low ones first.
+    pub(crate) fn live_offsets(&self, slot: u32) -> impl Iterator<Item = usize> {
+        const EACH: u64 = 0x0101_0101_0101_0101;
+        const _: () = assert!(LIVE & 1 == 1 && VIRGIN & 1 == 0 && DEAD & 1 == 0);
+        let first = core::ptr::from_ref(self.state((slot as usize) << SLOT_SHIFT)).cast::<Word64>();
+        // SAFETY: the states of a slot are whole aligned words.
+        let words = unsafe { core::slice::from_raw_parts(first, MAX_CHUNKS_PER_SLAB / 8) };
+        words.iter().enumerate().flat_map(|(at, word)| {
+            let mut live = word.get() & EACH;
+            core::iter::from_fn(move || {
+                let byte = (live != 0).then(|| live.trailing_zeros() as usize / 8)?;
+                live &= live - 1;
+                Some((at * 8 + byte) * GRANULE)
+            })
+        })
+    }
+
     /// The state byte of an address in the arena.
     #[inline(always)]
     pub(crate) fn state_of(&self, addr: usize) -> &'static Byte {

@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use thermalloc_alloc::{Watch, alias_of};
 use thermalloc_alloc::{allocate, allocate_zeroed, check_invariants, free, object_at, reallocate, usable_size};
 
+static ZEROES: [u8; 4096] = [0; 4096];
+
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     Allocate { size: usize, align: usize, watch: bool, zeroed: bool },
@@ -53,7 +55,8 @@ unsafe impl Send for Live {}
 impl Live {
     /// Offsets that are written and checked: the ends, and every so often between.
     fn probes(size: usize) -> impl Iterator<Item = usize> {
-        (0..size).filter(move |&n| n < 64 || n % 509 == 0 || n + 64 >= size)
+        let step = 509.max(size / 512);
+        (0..size.min(64)).chain((64..size).step_by(step)).chain(size.saturating_sub(64).max(64)..size)
     }
 
     fn cell(&self, n: usize) -> *mut u8 {
@@ -140,7 +143,7 @@ impl Model {
         if zeroed {
             // SAFETY: inside the new object.
             let bytes = unsafe { std::slice::from_raw_parts(alias_of(at as usize) as *const u8, size) };
-            assert!(bytes.iter().all(|&byte| byte == 0), "calloc({size}) is zero");
+            assert!(bytes.chunks(ZEROES.len()).all(|part| part == &ZEROES[..part.len()]), "calloc({size}) is zero");
         }
         self.adopt(at, size, align, watch);
     }
