@@ -105,6 +105,8 @@ pub(crate) struct Slot {
     pub(crate) bytes: Word,
     /// Bytes from the start of the run that may hold memory.
     pub(crate) touched: Word,
+    /// Span: bytes behind its end that it inherited with the run, as the pool accounts for them.
+    pub(crate) tail: Word,
 }
 
 impl Slot {

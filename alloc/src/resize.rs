@@ -17,9 +17,6 @@ use crate::span::{self, Fresh};
 use crate::{pool, window};
 use core::ptr::null_mut;
 
-/// Memory behind a shrunken span's end that is worth a system call, in bytes.
-const TAIL: usize = 64 << 10;
-
 /// Bytes that the program may use of a live object.
 pub fn usable_size(pointer: *const u8) -> Result<usize, Misuse> {
     release::live(pointer as usize).map(|object| object.capacity)
@@ -85,18 +82,9 @@ fn fits(object: &Object, new_size: usize) -> bool {
 
 fn resize_span(span: u32, new_size: usize) -> bool {
     let Some(bytes) = span::round(new_size).filter(|&bytes| bytes <= span::capacity(span)) else { return false };
-    let entry = HEAP.slot(span);
-    let before = entry.bytes.get();
-    if bytes == before {
-        return true;
+    if bytes != HEAP.slot(span).bytes.get() {
+        pool::resize(span, bytes);
     }
-    let touched = entry.touched.get().max(bytes);
-    let tail = touched - bytes;
-    // SAFETY: behind the object's new end, and the caller gave up what was there.
-    let trimmed = tail >= TAIL && unsafe { arena::give_back(HEAP.slot_addr(span) + bytes, tail) };
-    entry.touched.set(if trimmed { bytes } else { touched });
-    entry.bytes.set(bytes);
-    pool::resized(before, bytes);
     true
 }
 

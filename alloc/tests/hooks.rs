@@ -28,6 +28,7 @@ static HOOKS: Hooks = Hooks {
     released: |range| {
         RELEASED.fetch_add(range.len(), Ordering::Relaxed);
         assert!(range.start.is_multiple_of(SLOT_BYTES));
+        protect(range, libc::PROT_READ | libc::PROT_WRITE);
     },
     open: |range| {
         OPENED.fetch_add(1, Ordering::Relaxed);

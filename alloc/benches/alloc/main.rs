@@ -32,7 +32,7 @@ fn main() {
     for pattern in patterns::NAMES.iter().filter(|name| chosen.is_empty() || chosen.iter().any(|one| one == *name)) {
         rows.extend(measure_pattern(pattern, scale, runs));
     }
-    if chosen.is_empty() || chosen.iter().any(|one| one == "programs") {
+    if chosen.is_empty() || chosen.iter().any(|one| **one == "programs") {
         for program in programs::available(smoke) {
             rows.extend(program.measure(runs));
         }

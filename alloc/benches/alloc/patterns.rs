@@ -135,12 +135,16 @@ fn realloc_growth<A: Allocator>(scale: f64) {
         let mut buffers = [Object::NONE; 16];
         buffers.iter_mut().for_each(|buffer| *buffer = Object::new::<A>(32));
         while buffers[0].size < 1 << 20 {
-            buffers.iter_mut().for_each(|buffer| grow::<A>(buffer, buffer.size + buffer.size / 8 + 16));
+            for buffer in &mut buffers {
+                let larger = buffer.size + buffer.size / 8 + 16;
+                grow::<A>(buffer, larger);
+            }
         }
         buffers.iter_mut().for_each(Object::free::<A>);
         let mut large = Object::new::<A>(1 << 16);
         while large.size < 64 << 20 {
-            grow::<A>(&mut large, large.size + large.size / 4);
+            let larger = large.size + large.size / 4;
+            grow::<A>(&mut large, larger);
         }
         large.free::<A>();
     }
@@ -185,7 +189,9 @@ fn many_live<A: Allocator>(scale: f64) {
 fn thread_churn<A: Allocator>(scale: f64) {
     for _ in 0..times(1_000, scale) {
         let pair = [(); 2].map(|()| std::thread::spawn(|| churn::<A>(5_000, 100, |rng| 8 + rng.below(1000))));
-        pair.map(|thread| thread.join().expect("the thread ends"));
+        for thread in pair {
+            thread.join().expect("the thread ends");
+        }
     }
 }
 
