@@ -230,6 +230,12 @@ pub(crate) unsafe fn map_afresh(at: usize, len: usize) -> bool {
     unsafe { mem::map_fixed(at, len, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) }.is_ok()
 }
 
+/// Asks for huge pages in a private range; where the system has none to give, nothing changes.
+pub(crate) fn prefer_huge(range: Range<usize>) {
+    // SAFETY: advice that changes no contents.
+    let _ = unsafe { mem::advise(range.start, range.len(), libc::MADV_HUGEPAGE) };
+}
+
 /// Moves `len` bytes of pages from one private range to another; the old range reads as zero afterwards. Returns
 /// false, with nothing changed, if the system cannot.
 ///

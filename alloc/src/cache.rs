@@ -6,7 +6,7 @@
 //!
 //! Another thread's cache is read in two cases only: its counts, for statistics (any value will do), and all of it in the child
 //! after `fork`, where its thread does not exist. A chunk that is on its way between cache and program at that moment
-//! is in neither or lost, never in both: `push` stores the pointer before it publishes the count.
+//! is in one of them or lost, never in both: `push` publishes its count last, and a chunk is marked live after `pop` has lowered the count.
 //!
 //! # Safety
 //! A bin's array has room for the bin's limit, and only the owning thread changes a cache.

@@ -102,8 +102,8 @@ fn check_slab(slot: u32) -> Result<(), Broken> {
     let mut cached = 0;
     threads::for_each_cached(bin, |chunk| cached += u32::from(HEAP.slot_of(chunk) == slot));
     let live = check_chunks(slot, class)?;
-    let lost = used.wrapping_sub(live + cached);
-    hold(lost == 0 || (fork::happened() && lost < used), "used chunks are live or in a cache", slot)
+    let known = live + cached;
+    hold(known == used || (fork::happened() && known < used), "used chunks are live or in a cache", slot)
 }
 
 /// Compares states with free bits. Returns the number of live chunks.

@@ -74,8 +74,9 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 pub(crate) const ANNOUNCED: u8 = 1;
 /// Flag: the memory is not fresh, whatever the states say.
 pub(crate) const STALE: u8 = 2;
-/// Flag: pages were moved here by mremap, so that the mapping must be replaced before it merges with its neighbours.
-pub(crate) const MOVED: u8 = 4;
+/// Flag: the mapping differs from its neighbours' (pages were moved here by mremap, or huge pages were asked for), so that it must
+/// be replaced when its memory is given back.
+pub(crate) const ODD: u8 = 4;
 /// Flag: the slot was a slab page since its memory came from the system, so its states say what chunks are virgin.
 pub(crate) const SLABBED: u8 = 8;
 

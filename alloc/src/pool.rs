@@ -12,7 +12,7 @@ use crate::arena;
 use crate::cell::Word32;
 use crate::config::Watch;
 use crate::hooks::hooks;
-use crate::meta::{ANNOUNCED, HEAP, Kind, MOVED, NO_BIN, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
+use crate::meta::{ANNOUNCED, HEAP, Kind, ODD, NO_BIN, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
 use crate::retained::Retained;
 use crate::runs::{self, Outer};
 use crate::window;
@@ -23,9 +23,14 @@ use thermalloc_sys::mem::PAGE;
 /// Free memory that is always kept, in bytes: that of freed runs, and what a span inherited behind its end.
 const KEEP: usize = 64 << 20;
 /// Free memory that is kept even while the heap grows beyond its peak.
-const KEEP_GROWING: usize = 32 << 20;
+const KEEP_GROWING: usize = 64 << 20;
 /// Slots committed at a time, at least.
 const COMMIT: u32 = 32;
+/// Bytes of a huge page. Spans of at least one are aligned to it and ask for them (private view, unwatched): a page fault
+/// for 2 MiB instead of 512.
+const HUGE: usize = 2 << 20;
+/// A span's last huge page may be this empty.
+const HUGE_WASTE: usize = 256 << 10;
 /// Memory behind a shrunken span's end that is worth a system call, in bytes.
 const TAIL: usize = 64 << 10;
 
@@ -159,6 +164,24 @@ pub(crate) fn addresses(run: u32) -> Range<usize> {
     start..start + ((HEAP.slot(run).run.get() as usize) << SLOT_SHIFT)
 }
 
+fn wants_huge(watch: Watch, bytes: usize) -> bool {
+    watch == Watch::Unwatched && bytes >= HUGE && HEAP.displacement.get() == 0
+}
+
+/// Asks for huge pages where a span grew to hold them.
+fn prefer_huge(run: u32, grown: Range<usize>) {
+    let entry = HEAP.slot(run);
+    let capacity = (entry.run.get() as usize) << SLOT_SHIFT;
+    let huge = |bytes: usize| ((bytes + HUGE_WASTE) & !(HUGE - 1)).min(capacity & !(HUGE - 1));
+    let (before, after) = (huge(grown.start), huge(grown.end));
+    let populated = entry.touched.get() >= after;
+    if wants_huge(entry.watch(), grown.end) && after > before && !populated {
+        let start = HEAP.slot_addr(run);
+        arena::prefer_huge(start + before..start + after);
+        entry.raise(ODD);
+    }
+}
+
 impl Pool {
     /// Free slots within the used ones, by watch; for the checker.
     pub(crate) fn free_slots(&self) -> [u32; 2] {
@@ -181,6 +204,7 @@ impl Pool {
         let entry = HEAP.slot(run);
         entry.bytes.set(request.bytes);
         entry.set_kind(request.kind);
+        prefer_huge(run, 0..request.bytes);
         self.activate(request.bytes);
         Some(run)
     }
@@ -230,6 +254,7 @@ impl Pool {
             && unsafe { arena::give_back(HEAP.slot_addr(span) + bytes, touched - bytes) };
         entry.touched.set(if trimmed { bytes } else { touched.max(bytes) });
         entry.bytes.set(bytes);
+        prefer_huge(span, before..bytes);
         self.set_tail(span, bytes);
         self.active -= before;
         self.activate(bytes);
@@ -240,9 +265,10 @@ impl Pool {
         if self.active + self.spare() + request.bytes > self.peak {
             self.purge_to(self.bound(KEEP_GROWING));
         }
-        let padding = (request.align >> SLOT_SHIFT).saturating_sub(1) as u32;
+        let align = request.align.max(if wants_huge(request.watch, request.bytes) { HUGE } else { SLOT_BYTES });
+        let padding = (align >> SLOT_SHIFT) as u32 - 1;
         let first = self.find(request.slots.checked_add(padding)?, request.watch)?;
-        let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(request.align.max(SLOT_BYTES)));
+        let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(align));
         self.free[request.watch.index()] -= request.slots;
         for slot in aligned..aligned + request.slots {
             let entry = HEAP.slot(slot);
@@ -255,7 +281,7 @@ impl Pool {
         entry.run.set(request.slots);
         entry.touched.set(0);
         entry.tail.set(0);
-        entry.lower(ANNOUNCED | STALE | MOVED | SLABBED);
+        entry.lower(ANNOUNCED | STALE | ODD | SLABBED);
         Some(aligned)
     }
 
@@ -343,7 +369,7 @@ impl Pool {
         let touched = entry.touched.get();
         // SAFETY: a run of the pool.
         let clean = unsafe {
-            match entry.has(MOVED) {
+            match entry.has(ODD) {
                 true => arena::map_afresh(range.start, range.len()),
                 false => touched == 0 || arena::give_back(range.start, touched),
             }

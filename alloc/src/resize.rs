@@ -10,7 +10,7 @@ use crate::arena;
 use crate::classes::{ClassId, MIN_ALIGN};
 use crate::config::Watch;
 use crate::lookup::Object;
-use crate::meta::{ANNOUNCED, HEAP, MOVED, SLOT_BYTES};
+use crate::meta::{ANNOUNCED, HEAP, ODD, SLOT_BYTES};
 use crate::release::{self, Misuse, free};
 use crate::shape::table;
 use crate::span::{self, Fresh};
@@ -99,7 +99,7 @@ fn move_span(object: &Object, to: usize, len: usize) -> bool {
         return false;
     }
     let slots = len.next_multiple_of(SLOT_BYTES);
-    target.raise(MOVED);
+    target.raise(ODD);
     target.touched.set(target.touched.get().max(from.touched.get().min(slots)));
     // SAFETY: whole slots of two spans that the caller owns; the target is new and no shorter than `slots`.
     unsafe {
