@@ -73,7 +73,8 @@ fn reserve_exactly(view: ViewKind, len: usize) -> Result<(), Errno> {
         return Err(Errno(libc::ENOMEM));
     }
     let mut held = Held::default();
-    let arena = held.keep(mem::reserve(HINT, views * len + SLOT_BYTES)?.as_ptr() as usize, views * len + SLOT_BYTES);
+    let arena =
+        held.keep(mem::reserve(HINT, views * len + SLOT_BYTES)?.as_ptr() as usize, views * len + SLOT_BYTES);
     let base = arena.next_multiple_of(SLOT_BYTES);
     let table = held.keep(mem::reserve(0, states + bits)?.as_ptr() as usize, states + bits);
     // Readable everywhere, so that any address can be asked about; writable once committed.

@@ -97,8 +97,16 @@ fn check_slab(slot: u32) -> Result<(), Broken> {
     let class = table().class(class_of(bin));
     hold(class.chunk_size > 0, "a slab has a class", slot)?;
     let (used, fresh, free) = (entry.used.get(), entry.fresh.get(), entry.bits.get());
-    hold(used + free == fresh && fresh <= class.per_slab, "used and free chunks are all that are not fresh", slot)?;
-    hold((free > 0 || fresh < class.per_slab) == (entry.listed.get() != 0), "listed if it has free chunks", slot)?;
+    hold(
+        used + free == fresh && fresh <= class.per_slab,
+        "used and free chunks are all that are not fresh",
+        slot,
+    )?;
+    hold(
+        (free > 0 || fresh < class.per_slab) == (entry.listed.get() != 0),
+        "listed if it has free chunks",
+        slot,
+    )?;
     let mut cached = 0;
     threads::for_each_cached(bin, |chunk| cached += u32::from(HEAP.slot_of(chunk) == slot));
     let live = check_chunks(slot, class)?;

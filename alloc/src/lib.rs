@@ -17,32 +17,32 @@
 //! Modules, lowest first: see README.md.
 #![no_std]
 
+mod allocation;
+mod arena;
 mod bits;
+mod cache;
 mod cell;
+mod central;
 mod classes;
 mod config;
-mod hooks;
-mod meta;
-mod shape;
-mod arena;
-mod window;
-mod runs;
-mod retained;
-mod pool;
-mod central;
-mod cache;
-mod threads;
-mod init;
-mod span;
-mod allocation;
-mod release;
-mod resize;
-mod lookup;
-mod stats;
-mod trim;
-mod invariants;
 mod fork;
 mod fork_copy;
+mod hooks;
+mod init;
+mod invariants;
+mod lookup;
+mod meta;
+mod pool;
+mod release;
+mod resize;
+mod retained;
+mod runs;
+mod shape;
+mod span;
+mod stats;
+mod threads;
+mod trim;
+mod window;
 
 pub use allocation::{allocate, allocate_zeroed};
 pub use arena::{alias_of, arena, contains};

@@ -118,7 +118,9 @@ fn visit_slot(slot: u32, visit: &mut impl FnMut(Object)) {
         Kind::Span => object_at(start).filter(|span| span.live).into_iter().for_each(visit),
         Kind::Slab => {
             for offset in HEAP.live_offsets(slot) {
-                if let Some(object) = chunk_at(start + offset, slot).filter(|object| object.base == start + offset) {
+                if let Some(object) =
+                    chunk_at(start + offset, slot).filter(|object| object.base == start + offset)
+                {
                     visit(object);
                 }
             }

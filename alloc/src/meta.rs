@@ -48,7 +48,7 @@ pub(crate) const BINS: usize = 256;
 /// The bin of a class.
 #[inline(always)]
 pub(crate) fn bin(class: usize, watch: Watch) -> u8 {
-    (class | watch.index() * WATCHED_BIN) as u8
+    (class | (watch.index() * WATCHED_BIN)) as u8
 }
 
 /// What a slot is used for.

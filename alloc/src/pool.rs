@@ -12,7 +12,7 @@ use crate::arena;
 use crate::cell::Word32;
 use crate::config::Watch;
 use crate::hooks::hooks;
-use crate::meta::{ANNOUNCED, HEAP, Kind, ODD, NO_BIN, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
+use crate::meta::{ANNOUNCED, HEAP, Kind, NO_BIN, ODD, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
 use crate::retained::Retained;
 use crate::runs::{self, Outer};
 use crate::window;
@@ -21,7 +21,7 @@ use thermalloc_sys::lock::{Guard, Lock};
 use thermalloc_sys::mem::PAGE;
 
 /// Free memory that is always kept, in bytes: that of freed runs, and what a span inherited behind its end.
-const KEEP: usize = 64 << 20;
+const KEEP: usize = 96 << 20;
 /// Free memory that is kept even while the heap grows beyond its peak.
 const KEEP_GROWING: usize = 64 << 20;
 /// Slots committed at a time, at least.
@@ -265,7 +265,8 @@ impl Pool {
         if self.active + self.spare() + request.bytes > self.peak {
             self.purge_to(self.bound(KEEP_GROWING));
         }
-        let align = request.align.max(if wants_huge(request.watch, request.bytes) { HUGE } else { SLOT_BYTES });
+        let align =
+            request.align.max(if wants_huge(request.watch, request.bytes) { HUGE } else { SLOT_BYTES });
         let padding = (align >> SLOT_SHIFT) as u32 - 1;
         let first = self.find(request.slots.checked_add(padding)?, request.watch)?;
         let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(align));

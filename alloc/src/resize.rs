@@ -81,7 +81,9 @@ fn fits(object: &Object, new_size: usize) -> bool {
 }
 
 fn resize_span(span: u32, new_size: usize) -> bool {
-    let Some(bytes) = span::round(new_size).filter(|&bytes| bytes <= span::capacity(span)) else { return false };
+    let Some(bytes) = span::round(new_size).filter(|&bytes| bytes <= span::capacity(span)) else {
+        return false;
+    };
     if bytes != HEAP.slot(span).bytes.get() {
         pool::resize(span, bytes);
     }

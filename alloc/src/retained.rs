@@ -94,7 +94,12 @@ impl Retained {
 
     /// Takes out the oldest run of the list that holds most.
     pub(crate) fn take_oldest(&mut self) -> Option<u32> {
-        let list = self.lists.iter().flatten().filter(|list| list.oldest != NO_SLOT).max_by_key(|list| list.bytes)?;
+        let list = self
+            .lists
+            .iter()
+            .flatten()
+            .filter(|list| list.oldest != NO_SLOT)
+            .max_by_key(|list| list.bytes)?;
         let run = list.oldest;
         self.list_of(run).remove(run);
         Some(run)

@@ -66,7 +66,11 @@ fn protected_memory_is_left_alone() {
     let mut objects = Vec::new();
     for n in 0..3000 {
         let size = n * 7919 % 60_000 + n % 7 * 100_000;
-        let at = if n % 3 == 0 { allocate_zeroed(size, 16, Watch::Watched) } else { allocate(size, 16, Watch::Watched) };
+        let at = if n % 3 == 0 {
+            allocate_zeroed(size, 16, Watch::Watched)
+        } else {
+            allocate(size, 16, Watch::Watched)
+        };
         assert!(!readable(at as usize), "a watched object is protected from the start");
         objects.push(at);
         if n % 2 == 0 {

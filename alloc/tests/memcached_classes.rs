@@ -21,7 +21,8 @@ fn memcached_classes(n: usize, factor: &str) -> Option<Vec<(u32, u32)>> {
     let socket = std::env::temp_dir().join(format!("thermalloc-classes-{}-{n}-{factor}", std::process::id()));
     let mut command = Command::new("memcached");
     command.args(["-vv", "-u", "nobody", "-p", "0", "-U", "0", "-n", &n.to_string(), "-f", factor, "-s"]);
-    let child = command.arg(&socket).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child =
+        command.arg(&socket).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut server = match child {
         Ok(child) => Server(child),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -50,10 +51,14 @@ fn our_classes(params: &ClassParams) -> Vec<(u32, u32)> {
 
 #[test]
 fn table_equals_memcacheds() {
-    for (n, text, factor) in [(48, "1.25", 1.25), (48, "1.08", 1.08), (5, "1.5", 1.5), (400, "2", 2.0), (48, "1.02", 1.02)]
+    for (n, text, factor) in
+        [(48, "1.25", 1.25), (48, "1.08", 1.08), (5, "1.5", 1.5), (400, "2", 2.0), (48, "1.02", 1.02)]
     {
         let Some(theirs) = memcached_classes(n, text) else {
-            assert!(std::env::var_os("REQUIRE_MEMCACHED").is_none_or(|value| value != "1"), "memcached is missing");
+            assert!(
+                std::env::var_os("REQUIRE_MEMCACHED").is_none_or(|value| value != "1"),
+                "memcached is missing"
+            );
             println!("SKIP: memcached is not installed");
             return;
         };

@@ -9,7 +9,8 @@ const ROUNDS: usize = 20_000;
 
 /// Each thread allocates and sends to the next, which checks and frees.
 fn ring() {
-    let (senders, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| sync_channel::<(usize, usize)>(64)).unzip();
+    let (senders, inboxes): (Vec<_>, Vec<_>) =
+        (0..THREADS).map(|_| sync_channel::<(usize, usize)>(64)).unzip();
     std::thread::scope(|scope| {
         for (n, inbox) in inboxes.into_iter().enumerate() {
             let next = senders[(n + 1) % THREADS].clone();
@@ -43,10 +44,11 @@ fn life_after_exit() {
         thread_exit();
         let after = allocate_zeroed(100, 16, Watch::Unwatched);
         let large = allocate(2 << 20, 16, Watch::Unwatched);
-        // SAFETY: the objects are this thread's and not used again.
         for at in [before, after, large] {
+            // SAFETY: the object is this thread's and not used again.
             unsafe { free(at) }.unwrap();
         }
+        // SAFETY: no object, so nothing is freed.
         assert_eq!(unsafe { free(after) }, Err(Misuse::DoubleFree));
     })
     .join()

@@ -29,7 +29,9 @@ fn main() {
     let chosen: Vec<&String> = args.iter().filter(|arg| !arg.starts_with("--")).collect();
     let (scale, runs) = if smoke { (0.02, 1) } else { (1.0, 7) };
     let mut rows = Vec::new();
-    for pattern in patterns::NAMES.iter().filter(|name| chosen.is_empty() || chosen.iter().any(|one| one == *name)) {
+    for pattern in
+        patterns::NAMES.iter().filter(|name| chosen.is_empty() || chosen.iter().any(|one| one == *name))
+    {
         rows.extend(measure_pattern(pattern, scale, runs));
     }
     if chosen.is_empty() || chosen.iter().any(|one| **one == "programs") {

@@ -3,9 +3,9 @@
 //! # Safety
 //! `wait4` writes two locals.
 
+use crate::ALLOCATORS;
 use crate::measure::{self, Run};
 use crate::report::{self, Row};
-use crate::ALLOCATORS;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -49,7 +49,8 @@ pub fn available(smoke: bool) -> Vec<Program> {
 fn find_mimalloc() -> Option<PathBuf> {
     let directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib", "/usr/local/lib"];
     let names = ["libmimalloc.so", "libmimalloc.so.2", "libmimalloc.so.2.0"];
-    let mut paths = directories.iter().flat_map(|directory| names.iter().map(|name| Path::new(directory).join(name)));
+    let mut paths =
+        directories.iter().flat_map(|directory| names.iter().map(|name| Path::new(directory).join(name)));
     paths.find(|path| path.exists())
 }
 
@@ -60,7 +61,8 @@ fn cc1(functions: usize) -> Option<Vec<String>> {
     if !Path::new(&cc1).exists() {
         return None;
     }
-    let body = "int s = 0; for (int i = 0; i < n; i++) { if (i % 3) s += a[i] * i; else s ^= a[i]; } return s;";
+    let body =
+        "int s = 0; for (int i = 0; i < n; i++) { if (i % 3) s += a[i] * i; else s ^= a[i]; } return s;";
     let source: String = (0..functions).map(|n| format!("int f{n}(int *a, int n) {{ {body} }}\n")).collect();
     let path = std::env::temp_dir().join(format!("thermalloc-bench-{}.c", std::process::id()));
     std::fs::write(&path, source).ok()?;
@@ -81,6 +83,7 @@ impl Program {
         rows.into()
     }
 
+    #[expect(clippy::zombie_processes, reason = "wait4 reaps it")]
     fn run(&self, library: Option<&Path>) -> Run {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]).env("PYTHONMALLOC", "malloc").env("PYTHONHASHSEED", "0");

@@ -79,7 +79,8 @@ pub fn write(root: &Path, rows: &[Row], smoke: bool) {
 fn document(rows: &[Row], smoke: bool) -> Value {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
-    let list: Vec<Value> = rows.chunks(3).flat_map(|chunk| chunk.iter().map(|row| row_json(row, chunk))).collect();
+    let list: Vec<Value> =
+        rows.chunks(3).flat_map(|chunk| chunk.iter().map(|row| row_json(row, chunk))).collect();
     json!({
         "name": "alloc",
         "commit": output(&["git", "rev-parse", "HEAD"]),
@@ -122,7 +123,8 @@ fn table(rows: &[Row]) -> String {
     for chunk in rows.chunks(3) {
         let Ratios { glibc, mimalloc, peak_glibc, peak_mimalloc } = ratios(chunk);
         let name = &chunk[0].program;
-        let _ = writeln!(text, "| {name} | {glibc:.2} | {mimalloc:.2} | {peak_glibc:.2} | {peak_mimalloc:.2} |");
+        let _ =
+            writeln!(text, "| {name} | {glibc:.2} | {mimalloc:.2} | {peak_glibc:.2} | {peak_mimalloc:.2} |");
     }
     text
 }

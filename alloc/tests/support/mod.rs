@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::mpsc;
 use thermalloc_alloc::{Watch, alias_of};
-use thermalloc_alloc::{allocate, allocate_zeroed, check_invariants, free, object_at, reallocate, usable_size};
+use thermalloc_alloc::{
+    allocate, allocate_zeroed, check_invariants, free, object_at, reallocate, usable_size,
+};
 
 static ZEROES: [u8; 4096] = [0; 4096];
 
@@ -143,7 +145,10 @@ impl Model {
         if zeroed {
             // SAFETY: inside the new object.
             let bytes = unsafe { std::slice::from_raw_parts(alias_of(at as usize) as *const u8, size) };
-            assert!(bytes.chunks(ZEROES.len()).all(|part| part == &ZEROES[..part.len()]), "calloc({size}) is zero");
+            assert!(
+                bytes.chunks(ZEROES.len()).all(|part| part == &ZEROES[..part.len()]),
+                "calloc({size}) is zero"
+            );
         }
         self.adopt(at, size, align, watch);
     }
