@@ -18,7 +18,7 @@ use core::ptr::null_mut;
 pub fn allocate(size: usize, align: usize, watch: Watch) -> *mut u8 {
     match cached(size, align, watch) {
         Some(addr) => {
-            HEAP.state_of(addr).set(LIVE);
+            HEAP.state_of(addr).set_last(LIVE);
             addr as *mut u8
         }
         None => allocate_uncached(size, align, watch),
@@ -61,7 +61,7 @@ fn allocate_uncached(size: usize, align: usize, watch: Watch) -> *mut u8 {
 fn chunk(addr: usize, size: usize) -> Fresh {
     let state = HEAP.state_of(addr);
     let virgin = state.get() == VIRGIN && !HEAP.slot(HEAP.slot_of(addr)).has(STALE);
-    state.set(LIVE);
+    state.set_last(LIVE);
     Fresh { addr, stale: if virgin { 0 } else { size } }
 }
 

@@ -73,7 +73,8 @@ fn reserve_exactly(view: ViewKind, len: usize) -> Result<(), Errno> {
         return Err(Errno(libc::ENOMEM));
     }
     let mut held = Held::default();
-    let arena = held.keep(mem::reserve(HINT, views * len + SLOT_BYTES)?.as_ptr() as usize, views * len + SLOT_BYTES);
+    let arena =
+        held.keep(mem::reserve(HINT, views * len + SLOT_BYTES)?.as_ptr() as usize, views * len + SLOT_BYTES);
     let base = arena.next_multiple_of(SLOT_BYTES);
     let table = held.keep(mem::reserve(0, states + bits)?.as_ptr() as usize, states + bits);
     // Readable everywhere, so that any address can be asked about; writable once committed.
@@ -228,6 +229,12 @@ pub(crate) unsafe fn give_back(at: usize, len: usize) -> bool {
 pub(crate) unsafe fn map_afresh(at: usize, len: usize) -> bool {
     // SAFETY: forwarded to the caller.
     unsafe { mem::map_fixed(at, len, READ_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0) }.is_ok()
+}
+
+/// Asks for huge pages in a private range; where the system has none to give, nothing changes.
+pub(crate) fn prefer_huge(range: Range<usize>) {
+    // SAFETY: advice that changes no contents.
+    let _ = unsafe { mem::advise(range.start, range.len(), libc::MADV_HUGEPAGE) };
 }
 
 /// Moves `len` bytes of pages from one private range to another; the old range reads as zero afterwards. Returns

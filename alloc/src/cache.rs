@@ -6,7 +6,7 @@
 //!
 //! Another thread's cache is read in two cases only: its counts, for statistics (any value will do), and all of it in the child
 //! after `fork`, where its thread does not exist. A chunk that is on its way between cache and program at that moment
-//! is in neither or lost, never in both: `push` stores the pointer before it publishes the count.
+//! is in one of them or lost, never in both: `push` publishes its count last, and a chunk is marked live after `pop` has lowered the count.
 //!
 //! # Safety
 //! A bin's array has room for the bin's limit, and only the owning thread changes a cache.
@@ -66,7 +66,9 @@ impl Cache {
         for id in 0..shape.table.classes().len() {
             for watched in [0, 1] {
                 let words = watched * shape.words + shape.array[id] as usize;
-                self.bins[id | watched * crate::meta::WATCHED_BIN].array.set(arrays + words * size_of::<usize>());
+                self.bins[id | (watched * crate::meta::WATCHED_BIN)]
+                    .array
+                    .set(arrays + words * size_of::<usize>());
             }
         }
     }
@@ -156,7 +158,8 @@ impl Cache {
         let bin = &self.bins[index as usize];
         let count = bin.count.get();
         // SAFETY: entries below `count` are initialized.
-        let chunks = unsafe { core::slice::from_raw_parts_mut(bin.array.get() as *mut usize, count as usize) };
+        let chunks =
+            unsafe { core::slice::from_raw_parts_mut(bin.array.get() as *mut usize, count as usize) };
         let mut central = central::lock(index as usize);
         let (old, young) = chunks.split_at(oldest as usize);
         give_all(&mut central, index, old);

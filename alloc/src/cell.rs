@@ -35,6 +35,14 @@ cell!(/// A 64-bit word.
 cell!(/// An address or a count of bytes.
     Word, AtomicUsize, usize);
 
+impl Byte {
+    /// A store that comes after all earlier ones, for whoever sees it.
+    #[inline(always)]
+    pub(crate) fn set_last(&self, value: u8) {
+        self.0.store(value, core::sync::atomic::Ordering::Release);
+    }
+}
+
 impl Word {
     pub(crate) const fn new(value: usize) -> Self {
         Self(AtomicUsize::new(value))

@@ -11,9 +11,9 @@
 
 use crate::bits;
 use crate::config::Watch;
-use crate::shape::table;
 use crate::meta::{HEAP, Kind, NO_SLOT, SLABBED, SLOT_BYTES, SLOT_SHIFT, Slot, WATCHED_BIN};
 use crate::pool::{self, Request};
+use crate::shape::table;
 use thermalloc_sys::lock::{Guard, Lock};
 
 /// A bin's slab pages with free chunks, and the number of all its slab pages.

@@ -50,7 +50,8 @@ impl ClassParams {
     pub const MEMCACHED: Self =
         Self { min_chunk: 96, factor: 1.25, align: 8, slab_page: SLOT_BYTES, max_chunk: MAX_CHUNK };
     /// malloc's: every chunk is 16-byte aligned.
-    pub const MALLOC: Self = Self { min_chunk: 96, factor: 1.25, align: 16, slab_page: SLOT_BYTES, max_chunk: MAX_CHUNK };
+    pub const MALLOC: Self =
+        Self { min_chunk: 96, factor: 1.25, align: 16, slab_page: SLOT_BYTES, max_chunk: MAX_CHUNK };
 
     fn valid(&self) -> bool {
         self.min_chunk >= 16
@@ -277,12 +278,8 @@ mod tests {
     }
 
     fn params() -> impl Strategy<Value = ClassParams> {
-        (16usize..2048, 1.01f64..4.0, 3u32..8, 12u32..20).prop_map(|(min_chunk, factor, align, max)| ClassParams {
-            min_chunk,
-            factor,
-            align: 1 << align,
-            slab_page: SLOT_BYTES,
-            max_chunk: 1 << max,
+        (16usize..2048, 1.01f64..4.0, 3u32..8, 12u32..20).prop_map(|(min_chunk, factor, align, max)| {
+            ClassParams { min_chunk, factor, align: 1 << align, slab_page: SLOT_BYTES, max_chunk: 1 << max }
         })
     }
 

@@ -49,8 +49,12 @@ pub struct HeapConfig {
 
 impl HeapConfig {
     /// Private view, malloc's classes, the largest arena there is.
-    pub const DEFAULT: Self =
-        Self { view: ViewKind::Private, preset: Preset::Malloc, classes: ClassParams::MALLOC, arena_bytes: None };
+    pub const DEFAULT: Self = Self {
+        view: ViewKind::Private,
+        preset: Preset::Malloc,
+        classes: ClassParams::MALLOC,
+        arena_bytes: None,
+    };
 }
 
 impl Default for HeapConfig {

@@ -7,6 +7,14 @@
 
 use crate::meta::BINS;
 use crate::{central, pool, threads};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static CHILD: AtomicBool = AtomicBool::new(false);
+
+/// Is this process the child of a `fork` that the heap lived through?
+pub(crate) fn happened() -> bool {
+    CHILD.load(Relaxed)
+}
 
 /// Before `fork`: takes every lock, so that the child's copy of the heap is consistent. Allocate nothing until
 /// [`fork_parent`] or [`fork_child`].
@@ -40,5 +48,6 @@ pub unsafe fn fork_parent() {
 pub unsafe fn fork_child() {
     // SAFETY: forwarded to the caller. Nobody waits in the child, and waking nobody is harmless.
     unsafe { fork_parent() };
+    CHILD.store(true, Relaxed);
     threads::adopt_all();
 }

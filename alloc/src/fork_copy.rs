@@ -85,9 +85,8 @@ fn copy(new: i32, range: Range<usize>) -> Result<(), Errno> {
     let mut at = range.start;
     while at < range.end {
         // SAFETY: the kernel reads the alias view, which is readable.
-        let written = check(unsafe {
-            syscall(libc::SYS_pwrite64, &[new as usize, alias + at, range.end - at, at])
-        });
+        let written =
+            check(unsafe { syscall(libc::SYS_pwrite64, &[new as usize, alias + at, range.end - at, at]) });
         match written {
             Ok(0) => return Err(Errno(libc::ENOSPC)),
             Err(Errno(libc::EINTR)) => {}

@@ -17,7 +17,8 @@ pub struct Hooks {
     /// A watched range of slots (program view) is in use from now on, or was mapped afresh: protect it. Called before any
     /// pointer into it is handed out; may be called again for a range that is protected already.
     pub committed: fn(Range<usize>),
-    /// The memory of a watched range was given back; [`committed`](Self::committed) comes again before it is used again.
+    /// The memory of a watched range was given back: end its protection, for its slots may next be unwatched ones. If they
+    /// are watched again, [`committed`](Self::committed) comes again first.
     pub released: fn(Range<usize>),
     /// Private view: lets the calling thread read and write a watched range (any bytes, not whole pages).
     pub open: fn(Range<usize>),

@@ -17,33 +17,33 @@
 //! Modules, lowest first: see README.md.
 #![no_std]
 
+mod allocation;
+mod arena;
 mod bits;
+mod cache;
 mod cell;
+mod central;
 mod classes;
 mod config;
+mod fork;
+mod fork_copy;
 mod hooks;
-mod meta;
-mod shape;
-mod arena;
-mod window;
-mod runs;
-mod retained;
-mod pool;
-mod central;
-mod cache;
-mod threads;
 mod init;
-mod span;
-mod allocation;
+mod invariants;
+mod lookup;
+mod meta;
+mod pool;
 mod release;
 mod resize;
 mod duplicate;
-mod lookup;
+mod retained;
+mod runs;
+mod shape;
+mod span;
 mod stats;
+mod threads;
 mod trim;
-mod invariants;
-mod fork;
-mod fork_copy;
+mod window;
 
 pub use allocation::{allocate, allocate_zeroed};
 pub use arena::{alias_of, arena, contains};

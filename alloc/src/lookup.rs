@@ -8,7 +8,7 @@ use crate::arena;
 use crate::central::class_of;
 use crate::classes::ClassId;
 use crate::config::Watch;
-use crate::meta::{GRANULE, HEAP, Kind, LIVE, NO_BIN, SLOT_BYTES, SLOT_SHIFT};
+use crate::meta::{HEAP, Kind, LIVE, NO_BIN, SLOT_BYTES, SLOT_SHIFT};
 use crate::pool;
 use crate::shape::table;
 
@@ -117,9 +117,9 @@ fn visit_slot(slot: u32, visit: &mut impl FnMut(Object)) {
     match HEAP.slot(slot).kind() {
         Kind::Span => object_at(start).filter(|span| span.live).into_iter().for_each(visit),
         Kind::Slab => {
-            for addr in (start..start + SLOT_BYTES).step_by(GRANULE) {
-                if HEAP.state_of(addr).get() == LIVE
-                    && let Some(object) = chunk_at(addr, slot).filter(|object| object.base == addr)
+            for offset in HEAP.live_offsets(slot) {
+                if let Some(object) =
+                    chunk_at(start + offset, slot).filter(|object| object.base == start + offset)
                 {
                     visit(object);
                 }

@@ -48,7 +48,7 @@ pub(crate) const BINS: usize = 256;
 /// The bin of a class.
 #[inline(always)]
 pub(crate) fn bin(class: usize, watch: Watch) -> u8 {
-    (class | watch.index() * WATCHED_BIN) as u8
+    (class | (watch.index() * WATCHED_BIN)) as u8
 }
 
 /// What a slot is used for.
@@ -74,8 +74,9 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 pub(crate) const ANNOUNCED: u8 = 1;
 /// Flag: the memory is not fresh, whatever the states say.
 pub(crate) const STALE: u8 = 2;
-/// Flag: pages were moved here by mremap, so that the mapping must be replaced before it merges with its neighbours.
-pub(crate) const MOVED: u8 = 4;
+/// Flag: the mapping differs from its neighbours' (pages were moved here by mremap, or huge pages were asked for), so that it must
+/// be replaced when its memory is given back.
+pub(crate) const ODD: u8 = 4;
 /// Flag: the slot was a slab page since its memory came from the system, so its states say what chunks are virgin.
 pub(crate) const SLABBED: u8 = 8;
 
@@ -105,6 +106,8 @@ pub(crate) struct Slot {
     pub(crate) bytes: Word,
     /// Bytes from the start of the run that may hold memory.
     pub(crate) touched: Word,
+    /// Span: bytes behind its end that it inherited with the run, as the pool accounts for them.
+    pub(crate) tail: Word,
 }
 
 impl Slot {
@@ -205,6 +208,23 @@ impl Heap {
         debug_assert!(offset < self.len.get());
         // SAFETY: the table has a byte for each granule of the arena, and the offset is inside.
         unsafe { &*((self.states.get() + (offset >> GRANULE_SHIFT)) as *const Byte) }
+    }
+
+    /// Offsets within a slot where live objects start, low ones first.
+    pub(crate) fn live_offsets(&self, slot: u32) -> impl Iterator<Item = usize> {
+        const EACH: u64 = 0x0101_0101_0101_0101;
+        const _: () = assert!(LIVE & 1 == 1 && VIRGIN & 1 == 0 && DEAD & 1 == 0);
+        let first = core::ptr::from_ref(self.state((slot as usize) << SLOT_SHIFT)).cast::<Word64>();
+        // SAFETY: the states of a slot are whole aligned words.
+        let words = unsafe { core::slice::from_raw_parts(first, MAX_CHUNKS_PER_SLAB / 8) };
+        words.iter().enumerate().flat_map(|(at, word)| {
+            let mut live = word.get() & EACH;
+            core::iter::from_fn(move || {
+                let byte = (live != 0).then(|| live.trailing_zeros() as usize / 8)?;
+                live &= live - 1;
+                Some((at * 8 + byte) * GRANULE)
+            })
+        })
     }
 
     /// The state byte of an address in the arena.

@@ -12,7 +12,7 @@ use crate::arena;
 use crate::cell::Word32;
 use crate::config::Watch;
 use crate::hooks::hooks;
-use crate::meta::{ANNOUNCED, HEAP, Kind, MOVED, NO_BIN, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
+use crate::meta::{ANNOUNCED, HEAP, Kind, NO_BIN, ODD, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
 use crate::retained::Retained;
 use crate::runs::{self, Outer};
 use crate::window;
@@ -20,14 +20,19 @@ use core::ops::Range;
 use thermalloc_sys::lock::{Guard, Lock};
 use thermalloc_sys::mem::PAGE;
 
-/// Freed memory that is always kept, in bytes.
-const KEEP: usize = 64 << 20;
-/// Freed memory that is kept even while the heap grows beyond its peak.
-const KEEP_GROWING: usize = 16 << 20;
+/// Free memory that is always kept, in bytes: that of freed runs, and what a span inherited behind its end.
+const KEEP: usize = 96 << 20;
+/// Free memory that is kept even while the heap grows beyond its peak.
+const KEEP_GROWING: usize = 64 << 20;
 /// Slots committed at a time, at least.
 const COMMIT: u32 = 32;
-/// Memory behind a reused span's end that is worth a system call.
-const SLACK: usize = 256 << 10;
+/// Bytes of a huge page. Spans of at least one are aligned to it and ask for them (private view, unwatched): a page fault
+/// for 2 MiB instead of 512.
+const HUGE: usize = 2 << 20;
+/// A span's last huge page may be this empty.
+const HUGE_WASTE: usize = 256 << 10;
+/// Memory behind a shrunken span's end that is worth a system call, in bytes.
+const TAIL: usize = 64 << 10;
 
 /// Slots from each end, by watch, that are in use or were; written under the pool's lock.
 static USED: [Word32; 2] = [const { Word32::new(0) }; 2];
@@ -40,6 +45,8 @@ pub(crate) struct Pool {
     /// No stretch of this many free slots is left among the used ones.
     hopeless: [u32; 2],
     retained: Retained,
+    /// Bytes of all spans' tails.
+    tails: usize,
     /// Bytes of slab pages and spans.
     active: usize,
     peak: usize,
@@ -50,6 +57,7 @@ static POOL: Lock<Pool> = Lock::new(Pool {
     free: [0; 2],
     hopeless: [u32::MAX; 2],
     retained: Retained::EMPTY,
+    tails: 0,
     active: 0,
     peak: 0,
 });
@@ -80,11 +88,9 @@ pub(crate) fn release(run: u32) {
     POOL.lock().release(run);
 }
 
-/// Accounts for a span that grew or shrank in place from `before` to `after` bytes.
-pub(crate) fn resized(before: usize, after: usize) {
-    let mut pool = POOL.lock();
-    pool.active -= before;
-    pool.activate(after);
+/// Gives a span another length, at most that of its slots. Memory behind the end of one that shrinks is given back.
+pub(crate) fn resize(span: u32, bytes: usize) {
+    POOL.lock().resize(span, bytes);
 }
 
 /// Gives back the memory of all retained runs. Returns whether there was any.
@@ -98,7 +104,7 @@ pub(crate) fn purge_all() -> bool {
 /// Retained, active and peak bytes.
 pub(crate) fn usage() -> (usize, usize, usize) {
     let pool = POOL.lock();
-    (pool.retained.bytes(), pool.active, pool.peak)
+    (pool.spare(), pool.active, pool.peak)
 }
 
 /// The slots that are or were in use: the unwatched ones, the watched ones.
@@ -158,15 +164,33 @@ pub(crate) fn addresses(run: u32) -> Range<usize> {
     start..start + ((HEAP.slot(run).run.get() as usize) << SLOT_SHIFT)
 }
 
+fn wants_huge(watch: Watch, bytes: usize) -> bool {
+    watch == Watch::Unwatched && bytes >= HUGE && HEAP.displacement.get() == 0
+}
+
+/// Asks for huge pages where a span grew to hold them.
+fn prefer_huge(run: u32, grown: Range<usize>) {
+    let entry = HEAP.slot(run);
+    let capacity = (entry.run.get() as usize) << SLOT_SHIFT;
+    let huge = |bytes: usize| ((bytes + HUGE_WASTE) & !(HUGE - 1)).min(capacity & !(HUGE - 1));
+    let (before, after) = (huge(grown.start), huge(grown.end));
+    let populated = entry.touched.get() >= after;
+    if wants_huge(entry.watch(), grown.end) && after > before && !populated {
+        let start = HEAP.slot_addr(run);
+        arena::prefer_huge(start + before..start + after);
+        entry.raise(ODD);
+    }
+}
+
 impl Pool {
     /// Free slots within the used ones, by watch; for the checker.
     pub(crate) fn free_slots(&self) -> [u32; 2] {
         self.free
     }
 
-    /// Active and retained bytes; for the checker.
-    pub(crate) fn bytes(&self) -> (usize, usize) {
-        (self.active, self.retained.bytes())
+    /// Active and retained bytes, and bytes in tails; for the checker.
+    pub(crate) fn bytes(&self) -> (usize, usize, usize) {
+        (self.active, self.retained.bytes(), self.tails)
     }
 
     fn take(&mut self, request: &Request) -> Option<u32> {
@@ -180,6 +204,7 @@ impl Pool {
         let entry = HEAP.slot(run);
         entry.bytes.set(request.bytes);
         entry.set_kind(request.kind);
+        prefer_huge(run, 0..request.bytes);
         self.activate(request.bytes);
         Some(run)
     }
@@ -196,21 +221,55 @@ impl Pool {
         let run = self.retained.take(request.slots, request.watch)?;
         let entry = HEAP.slot(run);
         let (touched, wanted) = (entry.touched.get(), request.bytes.next_multiple_of(PAGE));
+        let tail = touched.saturating_sub(wanted);
+        let spare = self.spare() + tail > self.bound(KEEP);
         // SAFETY: a run of the pool.
-        if touched > wanted + SLACK && unsafe { arena::give_back(HEAP.slot_addr(run) + wanted, touched - wanted) } {
+        if spare && tail > 0 && unsafe { arena::give_back(HEAP.slot_addr(run) + wanted, tail) } {
             entry.touched.set(wanted);
         }
+        self.set_tail(run, wanted);
         Some(run)
+    }
+
+    /// Free memory that is kept: freed runs and tails.
+    fn spare(&self) -> usize {
+        self.retained.bytes() + self.tails
+    }
+
+    /// Counts what a span that ends after `bytes` has behind its end.
+    fn set_tail(&mut self, run: u32, bytes: usize) {
+        let entry = HEAP.slot(run);
+        let tail = entry.touched.get().saturating_sub(bytes);
+        self.tails = self.tails - entry.tail.get() + tail;
+        entry.tail.set(tail);
+    }
+
+    fn resize(&mut self, span: u32, bytes: usize) {
+        let entry = HEAP.slot(span);
+        let before = entry.bytes.get();
+        let touched = entry.touched.get();
+        // SAFETY: behind the object's new end, and the caller gave up what was there.
+        let trimmed = touched >= bytes + TAIL
+            && bytes < before
+            && unsafe { arena::give_back(HEAP.slot_addr(span) + bytes, touched - bytes) };
+        entry.touched.set(if trimmed { bytes } else { touched.max(bytes) });
+        entry.bytes.set(bytes);
+        prefer_huge(span, before..bytes);
+        self.set_tail(span, bytes);
+        self.active -= before;
+        self.activate(bytes);
     }
 
     /// Takes a run of slots that hold no memory.
     fn carve(&mut self, request: &Request) -> Option<u32> {
-        if self.active + self.retained.bytes() + request.bytes > self.peak {
+        if self.active + self.spare() + request.bytes > self.peak {
             self.purge_to(self.bound(KEEP_GROWING));
         }
-        let padding = (request.align >> SLOT_SHIFT).saturating_sub(1) as u32;
+        let align =
+            request.align.max(if wants_huge(request.watch, request.bytes) { HUGE } else { SLOT_BYTES });
+        let padding = (align >> SLOT_SHIFT) as u32 - 1;
         let first = self.find(request.slots.checked_add(padding)?, request.watch)?;
-        let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(request.align.max(SLOT_BYTES)));
+        let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(align));
         self.free[request.watch.index()] -= request.slots;
         for slot in aligned..aligned + request.slots {
             let entry = HEAP.slot(slot);
@@ -222,7 +281,8 @@ impl Pool {
         let entry = HEAP.slot(aligned);
         entry.run.set(request.slots);
         entry.touched.set(0);
-        entry.lower(ANNOUNCED | STALE | MOVED | SLABBED);
+        entry.tail.set(0);
+        entry.lower(ANNOUNCED | STALE | ODD | SLABBED);
         Some(aligned)
     }
 
@@ -276,6 +336,8 @@ impl Pool {
     fn release(&mut self, run: u32) {
         let entry = HEAP.slot(run);
         self.active -= entry.bytes.get();
+        self.tails -= entry.tail.get();
+        entry.tail.set(0);
         entry.set_kind(Kind::Retained);
         HEAP.bin((run as usize) << SLOT_SHIFT).set(NO_BIN);
         if entry.touched.get() == 0 {
@@ -292,7 +354,7 @@ impl Pool {
     }
 
     fn purge_to(&mut self, bound: usize) {
-        while self.retained.bytes() > bound {
+        while self.spare() > bound {
             let Some(run) = self.retained.take_oldest() else { return };
             self.discard(run);
         }
@@ -308,7 +370,7 @@ impl Pool {
         let touched = entry.touched.get();
         // SAFETY: a run of the pool.
         let clean = unsafe {
-            match entry.has(MOVED) {
+            match entry.has(ODD) {
                 true => arena::map_afresh(range.start, range.len()),
                 false => touched == 0 || arena::give_back(range.start, touched),
             }
@@ -329,5 +391,19 @@ impl Pool {
         }
         self.free[w] += slots;
         self.hopeless[w] = u32::MAX;
+        self.retreat(w);
+    }
+
+    /// Moves the end of a part back over free slots, so that the other part can have them.
+    fn retreat(&mut self, w: usize) {
+        while USED[w].get() > 0 {
+            let [unwatched, watched] = used_slots();
+            let last = if w == Watch::Watched.index() { watched.end - 1 } else { unwatched.start };
+            if HEAP.slot(last).kind() != Kind::Free {
+                break;
+            }
+            USED[w].sub(1);
+            self.free[w] -= 1;
+        }
     }
 }

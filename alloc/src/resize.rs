@@ -10,15 +10,12 @@ use crate::arena;
 use crate::classes::{ClassId, MIN_ALIGN};
 use crate::config::Watch;
 use crate::lookup::Object;
-use crate::meta::{ANNOUNCED, HEAP, MOVED, SLOT_BYTES};
+use crate::meta::{ANNOUNCED, HEAP, ODD, SLOT_BYTES};
 use crate::release::{self, Misuse, free};
 use crate::shape::table;
 use crate::span::{self, Fresh};
 use crate::{pool, window};
 use core::ptr::null_mut;
-
-/// Memory behind a shrunken span's end that is worth a system call, in bytes.
-const TAIL: usize = 64 << 10;
 
 /// Bytes that the program may use of a live object.
 pub fn usable_size(pointer: *const u8) -> Result<usize, Misuse> {
@@ -84,19 +81,12 @@ fn fits(object: &Object, new_size: usize) -> bool {
 }
 
 fn resize_span(span: u32, new_size: usize) -> bool {
-    let Some(bytes) = span::round(new_size).filter(|&bytes| bytes <= span::capacity(span)) else { return false };
-    let entry = HEAP.slot(span);
-    let before = entry.bytes.get();
-    if bytes == before {
-        return true;
+    let Some(bytes) = span::round(new_size).filter(|&bytes| bytes <= span::capacity(span)) else {
+        return false;
+    };
+    if bytes != HEAP.slot(span).bytes.get() {
+        pool::resize(span, bytes);
     }
-    let touched = entry.touched.get().max(bytes);
-    let tail = touched - bytes;
-    // SAFETY: behind the object's new end, and the caller gave up what was there.
-    let trimmed = tail >= TAIL && unsafe { arena::give_back(HEAP.slot_addr(span) + bytes, tail) };
-    entry.touched.set(if trimmed { bytes } else { touched });
-    entry.bytes.set(bytes);
-    pool::resized(before, bytes);
     true
 }
 
@@ -111,7 +101,7 @@ fn move_span(object: &Object, to: usize, len: usize) -> bool {
         return false;
     }
     let slots = len.next_multiple_of(SLOT_BYTES);
-    target.raise(MOVED);
+    target.raise(ODD);
     target.touched.set(target.touched.get().max(from.touched.get().min(slots)));
     // SAFETY: whole slots of two spans that the caller owns; the target is new and no shorter than `slots`.
     unsafe {

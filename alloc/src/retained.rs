@@ -74,7 +74,7 @@ impl Retained {
     pub(crate) fn take(&mut self, slots: u32, watch: Watch) -> Option<u32> {
         let list = self.lists[watch.index()][usize::from(slots > 1)];
         let mut best = NO_SLOT;
-        let mut best_slots = slots + slots / 4 + 1;
+        let mut best_slots = 2 * slots + 1;
         let mut at = list.newest;
         for _ in 0..SEARCH {
             if at == NO_SLOT || best_slots == slots {
@@ -94,7 +94,12 @@ impl Retained {
 
     /// Takes out the oldest run of the list that holds most.
     pub(crate) fn take_oldest(&mut self) -> Option<u32> {
-        let list = self.lists.iter().flatten().filter(|list| list.oldest != NO_SLOT).max_by_key(|list| list.bytes)?;
+        let list = self
+            .lists
+            .iter()
+            .flatten()
+            .filter(|list| list.oldest != NO_SLOT)
+            .max_by_key(|list| list.bytes)?;
         let run = list.oldest;
         self.list_of(run).remove(run);
         Some(run)
