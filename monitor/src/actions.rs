@@ -28,8 +28,7 @@ const ONSTACK: usize = libc::SA_ONSTACK as usize;
 const SIGINFO: usize = libc::SA_SIGINFO as usize;
 const NODEFER: usize = libc::SA_NODEFER as usize;
 /// Flags of the program that the kernel must know: whether calls restart, and what becomes of children.
-const PASSED: usize =
-    libc::SA_RESTART as usize | libc::SA_NOCLDSTOP as usize | libc::SA_NOCLDWAIT as usize;
+const PASSED: usize = libc::SA_RESTART as usize | libc::SA_NOCLDSTOP as usize | libc::SA_NOCLDWAIT as usize;
 
 /// `struct sigaction` as the kernel has it.
 #[repr(C)]
@@ -56,8 +55,7 @@ pub const fn bit(signal: i32) -> u64 {
 }
 
 /// Signals that the monitor itself lives on: never blocked in the kernel's masks, always handled.
-pub const RESERVED: u64 =
-    bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGTRAP) | bit(libc::SIGSYS);
+pub const RESERVED: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGTRAP) | bit(libc::SIGSYS);
 
 /// What a handler of the monitor blocks: all but the faults that its own probing of memory may raise.
 const HANDLER_MASK: u64 = !(bit(libc::SIGSEGV) | bit(libc::SIGBUS));
@@ -65,7 +63,8 @@ const HANDLER_MASK: u64 = !(bit(libc::SIGSEGV) | bit(libc::SIGBUS));
 /// A handler as the kernel calls it.
 pub type Entry = unsafe extern "C" fn(i32, *mut libc::c_void, *mut libc::c_void);
 
-static TABLE: [[AtomicUsize; 4]; MAX_SIGNAL + 1] = [const { [const { AtomicUsize::new(0) }; 4] }; MAX_SIGNAL + 1];
+static TABLE: [[AtomicUsize; 4]; MAX_SIGNAL + 1] =
+    [const { [const { AtomicUsize::new(0) }; 4] }; MAX_SIGNAL + 1];
 static ENTRY: AtomicUsize = AtomicUsize::new(0);
 static CHANGING: AtomicBool = AtomicBool::new(false);
 

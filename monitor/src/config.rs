@@ -86,7 +86,8 @@ impl Watch {
                 watch.max_size = Some(parse_size(size)?);
             } else if let Some(n) = term.strip_prefix("sample=1/") {
                 let n = n.parse().ok().filter(|&n: &u64| n > 0);
-                watch.sample = Some(n.ok_or_else(|| format!("'{term}': N in sample=1/N is a number from 1"))?);
+                watch.sample =
+                    Some(n.ok_or_else(|| format!("'{term}': N in sample=1/N is a number from 1"))?);
             } else if let Some(name) = term.strip_prefix("module=").filter(|name| !name.is_empty()) {
                 watch.module = Some(name.to_owned());
             } else {
@@ -109,7 +110,8 @@ fn parse_size(text: &str) -> Result<usize, String> {
         "G" | "GIB" => 30,
         _ => return Err(format!("'{text}' is no size (bytes, or with K, M, G)")),
     };
-    let number: usize = digits.parse().map_err(|_| format!("'{text}' is no size (bytes, or with K, M, G)"))?;
+    let number: usize =
+        digits.parse().map_err(|_| format!("'{text}' is no size (bytes, or with K, M, G)"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
 }
 
@@ -197,12 +199,11 @@ impl Config {
     fn set(&mut self, name: &str, value: &str) -> Result<(), BadValue> {
         match name {
             "THERMALLOC_MODE" => {
-                self.mode = choose("THERMALLOC_MODE", value, &[
-                    ("auto", Mode::Auto),
-                    ("off", Mode::Off),
-                    ("pp", Mode::Pp),
-                    ("mpk", Mode::Mpk),
-                ])?;
+                self.mode = choose(
+                    "THERMALLOC_MODE",
+                    value,
+                    &[("auto", Mode::Auto), ("off", Mode::Off), ("pp", Mode::Pp), ("mpk", Mode::Mpk)],
+                )?;
             }
             "THERMALLOC_ACCESS" => {
                 let choices = [("rw", Watched::ReadsAndWrites), ("w", Watched::Writes)];
@@ -213,7 +214,8 @@ impl Config {
                 self.view = Some(choose("THERMALLOC_VIEW", value, &choices)?);
             }
             "THERMALLOC_WATCH" => {
-                self.watch = Watch::parse(value).map_err(|expected| bad("THERMALLOC_WATCH", value, expected))?;
+                self.watch =
+                    Watch::parse(value).map_err(|expected| bad("THERMALLOC_WATCH", value, expected))?;
             }
             "THERMALLOC_REGIONS" => choose("THERMALLOC_REGIONS", value, &[("heap", ())])?,
             "THERMALLOC_CLIENT" => choose("THERMALLOC_CLIENT", value, &[("heat", ())])?,

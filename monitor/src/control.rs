@@ -92,7 +92,9 @@ impl fmt::Display for StartError {
                 "the kernel refuses Syscall User Dispatch (errno {}); see `thermalloc doctor`",
                 errno.0
             ),
-            Self::NoHeap => write!(f, "the heap could not be set up; is the address space limited (ulimit -v)?"),
+            Self::NoHeap => {
+                write!(f, "the heap could not be set up; is the address space limited (ulimit -v)?")
+            }
             Self::NoTables(error) => write!(f, "{error}"),
             Self::NoMemory(errno) => write!(f, "no memory for the monitor's tables (errno {})", errno.0),
             Self::OtherThreads => {

@@ -13,11 +13,11 @@
 #![allow(unsafe_code)]
 
 use crate::actions;
+use crate::control;
 use crate::frame::Frame;
 use crate::kernel_call;
 use crate::memory;
 use crate::report;
-use crate::control;
 use crate::thread::HandlerState;
 use thermalloc_sys::gate;
 
@@ -37,8 +37,7 @@ pub struct ExecImage {
 /// execve or execveat.
 pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     let report = if state.vfork_child { None } else { report::write_for_exec() };
-    let environment_at =
-        if nr == libc::SYS_execve { frame.context.rdx } else { frame.context.r10 };
+    let environment_at = if nr == libc::SYS_execve { frame.context.rdx } else { frame.context.r10 };
     let environment = extended_environment(environment_at as usize);
     actions::expose_ignored();
     kernel_call::begin(state, frame, nr, gate::call());

@@ -51,7 +51,9 @@ impl Stack {
 
     /// Whether `address` lies on this stack, as the kernel decides it (`__on_sig_stack`).
     pub fn contains(&self, address: u64) -> bool {
-        self.flags & libc::SS_DISABLE == 0 && (address as usize) > self.sp && address as usize - self.sp <= self.size
+        self.flags & libc::SS_DISABLE == 0
+            && (address as usize) > self.sp
+            && address as usize - self.sp <= self.size
     }
 }
 

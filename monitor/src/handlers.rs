@@ -5,8 +5,8 @@
 //!
 //! # Signal context
 //! This is it. All signals but SIGSEGV and SIGBUS are blocked. Those two happen here only in the probing copy, which
-//! recovers before anything else is looked at. System calls of the thread pass while it is in a handler, and
-//! errno is put back.
+//! recovers before anything else is looked at. System calls of the thread pass while it is in a handler. No
+//! thread-local storage is touched, for it may lie in the watched heap; reports, which use libc, put errno back.
 #![allow(unsafe_code)]
 
 use crate::control;
@@ -49,16 +49,17 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
         in_runtime(thread, frame);
         return;
     }
-    // SAFETY: libc keeps an errno for each thread.
-    let errno = unsafe { *libc::__errno_location() };
     thread.allow_calls();
     thread.set_handling(true);
     // SAFETY: handlers of one thread do not nest, but for the probing copy's faults, dealt with above.
     let state = unsafe { thread.in_handler() };
     act(thread, state, frame);
     report::on_time();
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    if let Some(info) = thread.take_late() {
+        frame.info = info;
+        let waiting = signals::settle(thread, state, frame);
+        signals::deliver(thread, state, frame, waiting);
+    }
     thread.set_handling(false);
     if control::dispatches() {
         thread.catch_calls();
@@ -124,7 +125,10 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     if state.step.is_running() {
         step::cancel(state, frame, ordinal);
     }
-    if frame.info.signo == libc::SIGSYS && kernel_call::place(frame.context.rip) == Place::After {
+    if synchronous
+        && frame.info.signo == libc::SIGSYS
+        && kernel_call::place(frame.context.rip) == Place::After
+    {
         // A seccomp filter of the program has refused the call: it happened at the original instruction.
         frame.info.address = state.call.returns_to;
     }
@@ -140,6 +144,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     let answer = match nr {
         libc::SYS_rt_sigreturn => {
             signals::return_from_handler(thread, state, frame);
+            signals::deliver_kept(thread, state, frame);
             return;
         }
         libc::SYS_rt_sigaction => signals::sigaction(state, &args),
@@ -155,7 +160,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
             return;
         }
         libc::SYS_exit => process::exit_thread(thread, state, frame),
-        libc::SYS_exit_group => process::exit(state, frame),
+        libc::SYS_exit_group => process::exit(thread, state, frame),
         libc::SYS_mprotect
         | libc::SYS_pkey_mprotect
         | libc::SYS_munmap
@@ -191,6 +196,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     };
     kernel_call::charge(nr, &args, result, thread.ordinal.load(Ordering::Relaxed));
     frame.context.rax = result as u64;
+    signals::deliver_kept(thread, state, frame);
 }
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;

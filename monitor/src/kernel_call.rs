@@ -213,7 +213,8 @@ pub fn place(rip: u64) -> Place {
     let rip = rip as usize;
     if rip == gate::call() || rip == gate::clone() {
         Place::Before
-    } else if (gate::call_done()..=gate::call_done() + 1).contains(&rip) || gate::clone_done().contains(&rip) {
+    } else if (gate::call_done()..=gate::call_done() + 1).contains(&rip) || gate::clone_done().contains(&rip)
+    {
         Place::After
     } else {
         Place::Elsewhere

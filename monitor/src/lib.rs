@@ -7,7 +7,7 @@
 //!   called malloc)
 //! - accounts: [`heat`]
 //! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
-//!   instructions), `actions` (signal actions), `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
+//!   instructions), `actions` (signal actions), `own_stack`, `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
 //!   `signals`, `mappings`
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
@@ -27,6 +27,7 @@ mod mappings;
 mod memory;
 pub mod objects;
 pub mod operands;
+mod own_stack;
 mod peek;
 mod pku;
 mod probe;

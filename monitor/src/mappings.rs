@@ -92,7 +92,9 @@ fn advise(range: Range<usize>, advice: i32) -> Option<Answer> {
             Some(Ok(0))
         }
         // Contents of shared memory stay over a fork by being copied; there is nothing to exempt.
-        libc::MADV_DONTFORK | libc::MADV_DOFORK | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE => Some(Ok(0)),
+        libc::MADV_DONTFORK | libc::MADV_DOFORK | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE => {
+            Some(Ok(0))
+        }
         _ => None,
     }
 }

@@ -9,9 +9,9 @@
 use crate::clock;
 use crate::config::{Config, MAX_DEPTH, Watch};
 use crate::heat;
+use crate::memory;
 use crate::protect;
 use crate::thread::Thread;
-use crate::memory;
 use crate::unwind::{self, Caller, ModuleMatcher};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;

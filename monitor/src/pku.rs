@@ -51,10 +51,8 @@ impl Key {
     /// Whoever uses the range gets along with the protection.
     pub unsafe fn protect(self, at: usize, len: usize, prot: i32) -> Result<(), Errno> {
         // SAFETY: the caller vouches for the range.
-        check(unsafe {
-            syscall(libc::SYS_pkey_mprotect, &[at, len, prot as usize, usize::from(self.0)])
-        })
-        .map(drop)
+        check(unsafe { syscall(libc::SYS_pkey_mprotect, &[at, len, prot as usize, usize::from(self.0)]) })
+            .map(drop)
     }
 
     /// `pkru` with loads and stores through this key allowed.

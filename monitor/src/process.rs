@@ -10,6 +10,7 @@
 
 use crate::actions;
 use crate::clock;
+use crate::control;
 use crate::exec;
 use crate::frame::Frame;
 use crate::heat;
@@ -18,7 +19,6 @@ use crate::memory;
 use crate::protect;
 use crate::registrations;
 use crate::report::{self, End};
-use crate::control;
 use crate::thread::{self, HandlerState, Thread};
 use crate::world;
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -68,11 +68,9 @@ struct Request {
 fn request(nr: i64, args: &[u64; 6]) -> Option<Request> {
     match nr {
         libc::SYS_fork => Some(Request { flags: 0, stack_top: 0, child_tid: 0 }),
-        libc::SYS_vfork => Some(Request {
-            flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
-            stack_top: 0,
-            child_tid: 0,
-        }),
+        libc::SYS_vfork => {
+            Some(Request { flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64, stack_top: 0, child_tid: 0 })
+        }
         libc::SYS_clone => Some(Request { flags: args[0], stack_top: args[1], child_tid: args[3] }),
         libc::SYS_clone3 => {
             // flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size
@@ -334,6 +332,7 @@ pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
     if !state.vfork_child {
         thread.retire();
     }
+    leave_block(thread);
     loop {
         // SAFETY: ends this thread alone.
         unsafe { syscall(libc::SYS_exit, &[frame.context.rdi as usize]) };
@@ -341,12 +340,19 @@ pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
 }
 
 /// exit_group: writes the report and ends the process.
-pub fn exit(state: &HandlerState, frame: &Frame) -> ! {
+pub fn exit(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
     let status = frame.context.rdi as i32;
     if !state.vfork_child {
         last_report(End::Exit, status & 0xff);
     }
+    leave_block(thread);
     gate::exit_group(status)
+}
+
+/// Leaves the block as a vfork parent, which goes on using it, expects it: outside handlers.
+fn leave_block(thread: &Thread) {
+    thread.set_handling(false);
+    thread.catch_calls();
 }
 
 /// A signal ends the process: the report is written, and the signal meets its default action.
@@ -386,4 +392,3 @@ fn last_report(end: End, status: i32) {
     }
     report::write_last(end, status);
 }
-

@@ -176,11 +176,15 @@ pub fn open(range: Range<usize>) {
         return;
     }
     let _lock = spin();
-    for_runs(pages(&range), |page| count(page).fetch_add(1, Ordering::Relaxed) == 0, |run, changed| {
-        if changed {
-            apply(run, true);
-        }
-    });
+    for_runs(
+        pages(&range),
+        |page| count(page).fetch_add(1, Ordering::Relaxed) == 0,
+        |run, changed| {
+            if changed {
+                apply(run, true);
+            }
+        },
+    );
 }
 
 /// Ends an [`open`].
@@ -190,11 +194,15 @@ pub fn close(range: Range<usize>) {
     }
     let _lock = spin();
     let wide_open = WIDE_OPEN.load(Ordering::Relaxed) > 0;
-    for_runs(pages(&range), |page| leave(page), |run, changed| {
-        if changed && !wide_open {
-            apply(run, false);
-        }
-    });
+    for_runs(
+        pages(&range),
+        |page| leave(page),
+        |run, changed| {
+            if changed && !wide_open {
+                apply(run, false);
+            }
+        },
+    );
 }
 
 /// Opens all watched memory to every thread, until [`close_everything`].
@@ -216,11 +224,15 @@ pub fn close_everything() {
     let _lock = spin();
     if WIDE_OPEN.fetch_sub(1, Ordering::Relaxed) == 1 {
         let extent = watched_extent();
-        for_runs(pages(&extent), |page| count(page).load(Ordering::Relaxed) == 0, |run, closed| {
-            if closed {
-                apply(run, false);
-            }
-        });
+        for_runs(
+            pages(&extent),
+            |page| count(page).load(Ordering::Relaxed) == 0,
+            |run, closed| {
+                if closed {
+                    apply(run, false);
+                }
+            },
+        );
     }
 }
 

@@ -114,12 +114,32 @@ impl heat::Locate for Modules {
 }
 
 fn write_or_say(end: End, status: i32, path: &Path) -> bool {
+    let _errno = KeptErrno::new();
     match write(end, status, path) {
         Ok(()) => true,
         Err(message) => {
             gate::write_all(2, format!("thermalloc: {message}\n").as_bytes());
             false
         }
+    }
+}
+
+/// Puts errno back when it is dropped: the program is between two instructions.
+struct KeptErrno(i32);
+
+#[allow(unsafe_code)]
+impl KeptErrno {
+    fn new() -> Self {
+        // SAFETY: libc keeps an errno for each thread.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+#[allow(unsafe_code)]
+impl Drop for KeptErrno {
+    fn drop(&mut self) {
+        // SAFETY: as in `new`.
+        unsafe { *libc::__errno_location() = self.0 };
     }
 }
 

@@ -81,20 +81,16 @@ fn set_program_mask(state: &mut HandlerState, frame: &mut Frame, mask: u64) {
     let mask = mask & !(bit(libc::SIGKILL) | bit(libc::SIGSTOP));
     frame.mask = mask & !RESERVED;
     state.blocked = mask & RESERVED;
-    for slot in &mut state.kept {
-        if let Some(info) = slot.take_if(|info| mask & bit(info.signo) == 0) {
-            resend(&info);
-        }
-    }
 }
 
-fn resend(info: &Info) {
-    // SAFETY: the kernel reads a live siginfo.
-    unsafe {
-        let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
-        let tid = gate::syscall(libc::SYS_gettid, &[]) as usize;
-        let info_at = &raw const *info as usize;
-        gate::syscall(libc::SYS_rt_tgsigqueueinfo, &[pid, tid, info.signo as usize, info_at]);
+/// Delivers the kept signals that the program has unblocked; the frame is canonical.
+pub fn deliver_kept(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    for at in 0..state.kept.len() {
+        let blocked = state.blocked;
+        if let Some(info) = state.kept[at].take_if(|info| blocked & bit(info.signo) == 0) {
+            frame.info = info;
+            deliver(thread, state, frame, None);
+        }
     }
 }
 
@@ -140,11 +136,8 @@ fn push_frame(state: &mut HandlerState, frame: &Frame, action: &Action) -> Optio
     let switches = action.flags & libc::SA_ONSTACK as usize != 0
         && state.altstack.flags & libc::SS_DISABLE == 0
         && !state.altstack.contains(sp);
-    let mut at = if switches {
-        state.altstack.sp + state.altstack.size
-    } else {
-        sp.wrapping_sub(RED_ZONE) as usize
-    };
+    let mut at =
+        if switches { state.altstack.sp + state.altstack.size } else { sp.wrapping_sub(RED_ZONE) as usize };
     let on_stack = switches || state.altstack.contains(sp);
     if switches && state.altstack.flags & SS_AUTODISARM != 0 {
         state.altstack = Stack::DISABLED;

@@ -367,8 +367,8 @@ pub fn registers_of(frame: &Frame) -> Registers {
     let c = &frame.context;
     Registers {
         gpr: [
-            c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13, c.r14,
-            c.r15,
+            c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13,
+            c.r14, c.r15,
         ],
         rip: c.rip,
         rflags: c.eflags,
@@ -376,4 +376,3 @@ pub fn registers_of(frame: &Frame) -> Registers {
         gs_base: segments::gs_base(),
     }
 }
-

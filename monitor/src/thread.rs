@@ -3,7 +3,7 @@
 //! A thread's block is 1 MiB of address space, aligned to its size:
 //! ```text
 //!   base                                              base + 1 MiB
-//!   | Thread | free | guard page | alternate signal stack |
+//!   | Thread | free | runtime's stack | guard page | alternate signal stack |
 //! ```
 //! All handlers run on the alternate stack, so a handler finds its thread by masking its stack pointer, whatever
 //! the program does with fs. Code outside handlers (malloc) finds it in a thread slot.
@@ -16,9 +16,11 @@
 //! [`Thread::here`] and all methods are for handlers; [`new_block`] is called in the one that starts a thread.
 #![allow(unsafe_code)]
 
+use crate::actions::{RESERVED, bit};
 use crate::frame::{Frame, Info, Stack};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
+use crate::own_stack;
 use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
 use crate::registrations::Registrations;
@@ -39,6 +41,8 @@ thermalloc_sys::thread_slot! {
 
 const BLOCK: usize = 1 << 20;
 const ALT_STACK: usize = 512 << 10;
+/// What the runtime's own stack has at least.
+const OWN_STACK: usize = 256 << 10;
 /// Room for the extended state of a frame: AVX-512 takes 2.7 KiB, AMX 11 KiB.
 const EXTENDED: usize = 16 << 10;
 
@@ -63,6 +67,7 @@ pub struct Thread {
     depth: Cell<u32>,
     /// Signals that arrived meanwhile: blocked, and pending with the kernel.
     deferred: Cell<u64>,
+    late: Cell<Option<Info>>,
     keeps_slot: Cell<bool>,
     /// Whether the thread is in a handler.
     handling: Cell<bool>,
@@ -196,15 +201,19 @@ impl Thread {
     /// Keeps a signal until the thread leaves the runtime: it stays pending with the kernel, blocked.
     pub fn defer(&self, frame: &mut Frame) {
         let signal = frame.info.signo;
+        if RESERVED & bit(signal) != 0 {
+            // It cannot be blocked, or the monitor would be.
+            self.late.set(Some(frame.info));
+            return;
+        }
         frame.mask |= 1 << (signal - 1);
         self.deferred.set(self.deferred.get() | 1 << (signal - 1));
-        let info = &raw const frame.info as usize;
-        // SAFETY: the kernel reads a siginfo, which is alive.
-        unsafe {
-            let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
-            let tid = gate::syscall(libc::SYS_gettid, &[]) as usize;
-            gate::syscall(libc::SYS_rt_tgsigqueueinfo, &[pid, tid, signal as usize, info]);
-        }
+        send(&frame.info);
+    }
+
+    /// A signal of the monitor's that came from outside while the thread was busy.
+    pub fn take_late(&self) -> Option<Info> {
+        self.late.take()
     }
 
     /// Tells the kernel the thread's alternate stack. Not on that stack itself.
@@ -307,9 +316,10 @@ impl Runtime {
         Self(thread)
     }
 
-    /// The thread that entered.
-    pub fn thread(&self) -> &'static Thread {
-        self.0
+    /// Runs `act` on a stack that the runtime can use: the program's may lie in the watched heap. `act` must not panic.
+    #[inline]
+    pub fn run<R>(&self, act: impl FnOnce() -> R) -> R {
+        own_stack::run(self.0 as *const Thread as usize + BLOCK - ALT_STACK - PAGE, act)
     }
 }
 
@@ -325,6 +335,23 @@ impl Drop for Runtime {
         if depth == 0 && self.0.deferred.get() != 0 {
             release_deferred(self.0);
         }
+        if depth == 0
+            && let Some(info) = self.0.late.take()
+        {
+            send(&info);
+        }
+    }
+}
+
+/// Sends a signal to the calling thread.
+#[cold]
+fn send(info: &Info) {
+    // SAFETY: the kernel reads a live siginfo.
+    unsafe {
+        let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
+        let tid = gate::syscall(libc::SYS_gettid, &[]) as usize;
+        let info_at = &raw const *info as usize;
+        gate::syscall(libc::SYS_rt_tgsigqueueinfo, &[pid, tid, info.signo as usize, info_at]);
     }
 }
 
@@ -375,6 +402,7 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     state.suspended.clear();
     thread.depth.set(0);
     thread.deferred.set(0);
+    thread.late.set(None);
     thread.keeps_slot.set(false);
     thread.handling.set(false);
     thread.tid.store(0, Ordering::Relaxed);
@@ -409,7 +437,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
         mem::protect(base, stack - PAGE - base, libc::PROT_READ | libc::PROT_WRITE)?;
         mem::protect(stack, ALT_STACK, libc::PROT_READ | libc::PROT_WRITE)?;
         let thread = base as *mut Thread;
-        const { assert!(size_of::<Thread>() < BLOCK - ALT_STACK - PAGE) };
+        const { assert!(size_of::<Thread>() + OWN_STACK < BLOCK - ALT_STACK - PAGE) };
         // Fields that are not written stay zero, which is valid for all of them.
         (&raw mut (*thread).handler).write(UnsafeCell::new(HandlerState {
             step: Step::default(),

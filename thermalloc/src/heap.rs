@@ -31,13 +31,14 @@ fn raw_allocate(size: usize, align: usize, zeroed: bool, watch: Watch) -> *mut u
 #[inline(never)]
 fn allocate_monitored(size: usize, align: usize, zeroed: bool, caller: Caller) -> *mut u8 {
     let Some(thread) = idle_thread() else { return raw_allocate(size, align, zeroed, Watch::Unwatched) };
-    let _runtime = Runtime::enter(thread);
-    let watch = watch_for(size, &caller);
-    let at = raw_allocate(size, align, zeroed, watch);
-    if !at.is_null() && watch == Watch::Watched {
-        objects::born(thread, at as usize, size, caller);
-    }
-    at
+    Runtime::enter(thread).run(|| {
+        let watch = watch_for(size, &caller);
+        let at = raw_allocate(size, align, zeroed, watch);
+        if !at.is_null() && watch == Watch::Watched {
+            objects::born(thread, at as usize, size, caller);
+        }
+        at
+    })
 }
 
 /// The calling thread, if it is one of the program's in the program's own code.
@@ -67,10 +68,15 @@ pub unsafe fn free(at: *mut u8) -> Result<(), Misuse> {
 
 #[inline(never)]
 unsafe fn free_monitored(at: *mut u8) -> Result<(), Misuse> {
-    let _runtime = idle_thread().map(Runtime::enter);
-    objects::died(at as usize);
-    // SAFETY: forwarded to the caller.
-    unsafe { alloc::free(at) }
+    let end = || {
+        objects::died(at as usize);
+        // SAFETY: forwarded to the caller.
+        unsafe { alloc::free(at) }
+    };
+    match idle_thread() {
+        Some(thread) => Runtime::enter(thread).run(end),
+        None => end(),
+    }
 }
 
 /// Changes the size of an object, in place where possible. A new object begins, with `caller` as its site. Null when
@@ -100,7 +106,18 @@ unsafe fn reallocate_monitored(
         // SAFETY: forwarded to the caller.
         return unsafe { alloc::reallocate(at, size, align, Watch::Unwatched) };
     };
-    let _runtime = Runtime::enter(thread);
+    // SAFETY: forwarded to the caller.
+    Runtime::enter(thread).run(|| unsafe { resize(thread, at, size, align, caller) })
+}
+
+/// [`reallocate`] inside the runtime.
+unsafe fn resize(
+    thread: &'static Thread,
+    at: *mut u8,
+    size: usize,
+    align: usize,
+    caller: Caller,
+) -> Result<*mut u8, Misuse> {
     let watch = watch_for(size, &caller);
     let stays = (watch == Watch::Watched) == alloc::is_watched(at as usize) && (at as usize).is_multiple_of(align);
     // SAFETY: forwarded to the caller.
@@ -122,8 +139,10 @@ unsafe fn reallocate_monitored(
 
 /// Runs code of the runtime: its allocations are its own, its system calls pass, and signals wait.
 pub fn as_runtime<R>(act: impl FnOnce() -> R) -> R {
-    let _runtime = idle_thread().map(Runtime::enter);
-    act()
+    match idle_thread() {
+        Some(thread) => Runtime::enter(thread).run(act),
+        None => act(),
+    }
 }
 
 /// Says on stderr, in one line, what is wrong with a pointer that `function` was handed.

@@ -11,7 +11,7 @@ use super::coarsen;
 use super::region::{Region, Zeroed};
 use crate::access::Kind;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use thermalloc_alloc::Object;
 use thermalloc_format::Heat;
 use thermalloc_sys::mem::Errno;
@@ -49,9 +49,27 @@ impl Granule {
     }
 }
 
+/// Granules that share a mark: a page of counters.
+const STRETCH: usize = 512;
+
+/// Whether any granule of a stretch may have been counted: what lets a huge object of which little was touched be
+/// collected without a look at all its counters.
+struct Mark(AtomicBool);
+
+// SAFETY: an atomic boolean.
+#[allow(unsafe_code)]
+unsafe impl Zeroed for Mark {
+    fn zero(&self) {
+        if self.0.load(Relaxed) {
+            self.0.store(false, Relaxed);
+        }
+    }
+}
+
 /// The counters of an arena.
 pub(super) struct Shadow {
     granules: Region<Granule>,
+    marks: Region<Mark>,
     arena_start: usize,
     shift: u32,
     saturated: AtomicU64,
@@ -62,6 +80,7 @@ impl Shadow {
     pub fn new(arena: &Range<usize>, granule: usize) -> Result<Self, Errno> {
         Ok(Self {
             granules: Region::new(arena.len().div_ceil(LEAST))?,
+            marks: Region::new(arena.len().div_ceil(LEAST).div_ceil(STRETCH))?,
             arena_start: arena.start,
             shift: granule.clamp(LEAST, LARGEST).next_power_of_two().trailing_zeros(),
             saturated: AtomicU64::new(0),
@@ -70,7 +89,13 @@ impl Shadow {
 
     /// Counts an access to `len` bytes, one at least, from `offset` on.
     pub fn charge(&self, object: &Object, offset: usize, len: usize, kind: Kind) {
-        for granule in self.granules.slice(self.touched(object, offset, len)) {
+        let touched = self.touched(object, offset, len);
+        for mark in self.marks.slice(stretches(&touched)) {
+            if !mark.0.load(Relaxed) {
+                mark.0.store(true, Relaxed);
+            }
+        }
+        for granule in self.granules.slice(touched) {
             let counter = granule.counter(kind);
             let before = counter.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
             if before == Ok(u32::MAX - 1) {
@@ -90,18 +115,38 @@ impl Shadow {
     /// The counts of an object of `size` bytes in at most `limit` entries; none if all are zero. Counts beyond `size`
     /// (the program may use a chunk's slack) lengthen the arrays.
     pub fn collect(&self, object: &Object, size: u64, limit: usize) -> Heat {
-        let granules = self.granules.slice(self.all(object));
-        let is_hot = |granule: &Granule| granule.reads.load(Relaxed) | granule.writes.load(Relaxed) != 0;
-        let Some(last) = granules.iter().rposition(is_hot) else {
+        let all = self.all(object);
+        let Some(last) = self.marked(&all).rev().find_map(|stretch| self.last_hot(stretch)) else {
             return Heat { granule: 1 << self.shift, ..Heat::default() };
         };
-        let len = granules.len().min((size as usize).div_ceil(1 << self.shift).max(last + 1));
+        let last = last - all.start;
+        let len = all.len().min((size as usize).div_ceil(1 << self.shift).max(last + 1));
         let factor = coarsen::factor(len, limit);
-        let sum = |kind: Kind| -> Vec<u64> {
-            let count = |granule: &Granule| u64::from(granule.counter(kind).load(Relaxed));
-            granules[..len].chunks(factor).map(|chunk| chunk.iter().map(count).sum()).collect()
-        };
-        Heat { granule: (factor as u64) << self.shift, reads: sum(Kind::Read), writes: sum(Kind::Write) }
+        let (mut reads, mut writes) = (vec![0; len.div_ceil(factor)], vec![0; len.div_ceil(factor)]);
+        for stretch in self.marked(&(all.start..all.start + len)) {
+            let first = stretch.start - all.start;
+            for (at, granule) in self.granules.slice(stretch).iter().enumerate() {
+                reads[(first + at) / factor] += u64::from(granule.reads.load(Relaxed));
+                writes[(first + at) / factor] += u64::from(granule.writes.load(Relaxed));
+            }
+        }
+        Heat { granule: (factor as u64) << self.shift, reads, writes }
+    }
+
+    /// The marked stretches of a range of granules, as ranges of granules.
+    fn marked(&self, granules: &Range<usize>) -> impl DoubleEndedIterator<Item = Range<usize>> {
+        let Range { start, end } = *granules;
+        let range = stretches(granules);
+        let marks = self.marks.slice(range.clone());
+        let marked = range.zip(marks).filter(|(_, mark)| mark.0.load(Relaxed));
+        marked.map(move |(at, _)| (at * STRETCH).max(start)..((at + 1) * STRETCH).min(end))
+    }
+
+    /// The last granule of a range that was counted.
+    fn last_hot(&self, granules: Range<usize>) -> Option<usize> {
+        let is_hot = |granule: &Granule| granule.reads.load(Relaxed) | granule.writes.load(Relaxed) != 0;
+        let start = granules.start;
+        self.granules.slice(granules).iter().rposition(is_hot).map(|at| start + at)
     }
 
     /// Bytes that a pair of counters stands for.
@@ -116,17 +161,23 @@ impl Shadow {
 
     /// Zeroes an object's counters.
     pub fn clear(&self, object: &Object) {
-        self.granules.clear(self.all(object));
+        // A mark may be a neighbour's too, and stays: it only costs a look.
+        for stretch in self.marked(&self.all(object)) {
+            self.granules.clear(stretch);
+        }
     }
 
     /// Zeroes `len` bytes' worth of counters, whoever they belong to.
     pub fn clear_range(&self, offset: usize, len: usize) {
-        self.granules.clear(offset / LEAST..offset.saturating_add(len).div_ceil(LEAST));
+        let granules = offset / LEAST..offset.saturating_add(len).div_ceil(LEAST);
+        self.marks.clear(granules.start.div_ceil(STRETCH)..granules.end / STRETCH);
+        self.granules.clear(granules);
     }
 
     /// Zeroes everything.
     pub fn clear_all(&self) {
         self.granules.clear(0..self.granules.len());
+        self.marks.clear(0..self.marks.len());
         self.saturated.store(0, Relaxed);
     }
 
@@ -142,6 +193,11 @@ impl Shadow {
         let first = all.start + (offset >> self.shift);
         first..(first + (len.saturating_sub(1) >> self.shift) + 1).min(all.end)
     }
+}
+
+/// Stretches that a range of granules lies in.
+fn stretches(granules: &Range<usize>) -> Range<usize> {
+    granules.start / STRETCH..granules.end.div_ceil(STRETCH)
 }
 
 #[cfg(test)]
