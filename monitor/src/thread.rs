@@ -28,7 +28,7 @@ use crate::step::Step;
 use crate::unwind::UnwindState;
 use crate::world;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use thermalloc_sys::gate::{self, ThreadEntry};
 use thermalloc_sys::lock::Lock;
@@ -68,6 +68,8 @@ pub struct Thread {
     /// Signals that arrived meanwhile: blocked, and pending with the kernel.
     deferred: Cell<u64>,
     late: Cell<Option<Info>>,
+    /// The next retired block.
+    next: AtomicUsize,
     keeps_slot: Cell<bool>,
     /// Whether the thread is in a handler.
     handling: Cell<bool>,
@@ -111,7 +113,8 @@ struct StartFrame {
     frame: core::mem::MaybeUninit<Frame>,
 }
 
-static RETIRED: Lock<Vec<usize>> = Lock::new(Vec::new());
+/// First block whose thread has ended or is about to; the others follow by their `next`.
+static RETIRED: Lock<usize> = Lock::new(0);
 static ORDINALS: AtomicU32 = AtomicU32::new(0);
 
 impl Thread {
@@ -295,7 +298,10 @@ impl Thread {
 
     /// Marks the block as free once the kernel knows its thread no more.
     pub fn retire(&self) {
-        RETIRED.lock().push(self as *const Self as usize);
+        // No allocation: the thread may have taken down its part of the private heap already.
+        let mut first = RETIRED.lock();
+        self.next.store(*first, Ordering::Relaxed);
+        *first = self as *const Self as usize;
     }
 }
 
@@ -411,21 +417,35 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     Ok(thread)
 }
 
+/// Takes the first retired block whose thread the kernel knows no more.
 fn reusable() -> Option<&'static Thread> {
-    let mut retired = RETIRED.lock();
-    let at = retired.iter().position(|&base| {
-        // SAFETY: retired blocks stay mapped.
-        let tid = unsafe { &*(base as *const Thread) }.tid.load(Ordering::Relaxed);
-        // SAFETY: signal 0 only asks whether the thread exists.
-        let answer = unsafe {
-            let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
-            gate::syscall(libc::SYS_tgkill, &[pid, tid as usize, 0])
-        };
-        answer == -(libc::ESRCH as isize)
-    })?;
-    let base = retired.swap_remove(at);
-    // SAFETY: as above; the block's thread is gone.
-    Some(unsafe { &*(base as *const Thread) })
+    let mut first = RETIRED.lock();
+    let (mut at, mut before) = (*first, None::<&Thread>);
+    while at != 0 {
+        // SAFETY: blocks stay mapped.
+        let thread = unsafe { &*(at as *const Thread) };
+        let next = thread.next.load(Ordering::Relaxed);
+        if !is_alive(thread.tid.load(Ordering::Relaxed)) {
+            match before {
+                Some(before) => before.next.store(next, Ordering::Relaxed),
+                None => *first = next,
+            }
+            return Some(thread);
+        }
+        before = Some(thread);
+        at = next;
+    }
+    None
+}
+
+/// Whether a thread of this process exists; 0 is one that was never started.
+fn is_alive(tid: i32) -> bool {
+    // SAFETY: signal 0 only asks whether the thread exists.
+    let answer = unsafe {
+        let pid = gate::syscall(libc::SYS_getpid, &[]) as usize;
+        gate::syscall(libc::SYS_tgkill, &[pid, tid as usize, 0])
+    };
+    tid != 0 && answer != -(libc::ESRCH as isize)
 }
 
 fn fresh() -> Result<&'static Thread, Errno> {
