@@ -57,8 +57,9 @@ pub const fn bit(signal: i32) -> u64 {
 /// Signals that the monitor itself lives on: never blocked in the kernel's masks, always handled.
 pub const RESERVED: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGTRAP) | bit(libc::SIGSYS);
 
-/// What a handler of the monitor blocks: all but the faults that its own probing of memory may raise.
-const HANDLER_MASK: u64 = !(bit(libc::SIGSEGV) | bit(libc::SIGBUS));
+/// What a handler of the monitor leaves unblocked: the faults that its own probing of memory may raise, and the traps of
+/// rewritten system calls that it makes by way of libc.
+const HANDLER_OPEN: u64 = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGTRAP);
 
 /// A handler as the kernel calls it.
 pub type Entry = unsafe extern "C" fn(i32, *mut libc::c_void, *mut libc::c_void);
@@ -168,12 +169,12 @@ fn tell_kernel(signal: i32, action: &Action) {
         kernel_action(signal, Some(action), None);
         return;
     }
-    let nested = if HANDLER_MASK & bit(signal) == 0 { NODEFER } else { 0 };
+    let nested = if HANDLER_OPEN & bit(signal) != 0 { NODEFER } else { 0 };
     let ours = Action {
         handler: ENTRY.load(Ordering::Relaxed),
         flags: (action.flags & PASSED) | ONSTACK | SIGINFO | SA_RESTORER | nested,
         restorer: gate::restorer(),
-        mask: HANDLER_MASK,
+        mask: !HANDLER_OPEN,
     };
     kernel_action(signal, Some(&ours), None);
 }

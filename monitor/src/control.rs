@@ -18,6 +18,7 @@ use crate::probe;
 use crate::process;
 use crate::protect::{self, Method};
 use crate::report;
+use crate::rewrite;
 use crate::segments;
 use crate::thread;
 use core::fmt;
@@ -66,7 +67,7 @@ pub enum StartError {
     AlreadyStarted,
     /// The processor or the kernel has no protection keys, or none is free.
     NoKey(Errno),
-    /// The kernel or the sandbox has no Syscall User Dispatch.
+    /// The kernel or the sandbox has no Syscall User Dispatch, and code cannot be rewritten either.
     NoDispatch(Errno),
     /// The heap has been set up already, with a view that cannot be watched.
     NoHeap,
@@ -89,7 +90,7 @@ impl fmt::Display for StartError {
             ),
             Self::NoDispatch(errno) => write!(
                 f,
-                "the kernel refuses Syscall User Dispatch (errno {}); see `thermalloc doctor`",
+                "the kernel refuses Syscall User Dispatch (errno {}) and rewriting code; see `thermalloc doctor`",
                 errno.0
             ),
             Self::NoHeap => {
@@ -185,11 +186,15 @@ fn enroll(method: Method, access: Watched) -> Result<(), StartError> {
     unsafe { thread.in_handler() }.altstack = thread::current_altstack();
     thread.register_stack().map_err(StartError::NoMemory)?;
     actions::take_over(handlers::entry);
-    if let Err(errno) = thread.register_dispatch(true) {
-        actions::give_back();
-        return Err(StartError::NoDispatch(errno));
+    match thread.register_dispatch(true) {
+        Ok(()) => DISPATCHES.store(true, Ordering::Relaxed),
+        Err(errno) => {
+            if rewrite::start().is_err() {
+                actions::give_back();
+                return Err(StartError::NoDispatch(errno));
+            }
+        }
     }
-    DISPATCHES.store(true, Ordering::Relaxed);
     thread.adopt();
     protect::start(method, access, is_aliased()).map_err(StartError::NoMemory)?;
     alloc::install_hooks(&HOOKS);

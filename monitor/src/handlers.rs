@@ -4,7 +4,7 @@
 //! The kernel calls [`entry`] on the thread's alternate stack with a frame of its own; the rest follows from that.
 //!
 //! # Signal context
-//! This is it. All signals but SIGSEGV and SIGBUS are blocked. Those two happen here only in the probing copy, which
+//! This is it. All signals but SIGSEGV, SIGBUS and SIGTRAP are blocked. Faults happen here only in the probing copy, which
 //! recovers before anything else is looked at. System calls of the thread pass while it is in a handler. No
 //! thread-local storage is touched, for it may lie in the watched heap; reports, which use libc, put errno back.
 #![allow(unsafe_code)]
@@ -19,6 +19,7 @@ use crate::pku;
 use crate::process;
 use crate::protect::{self, Method};
 use crate::report;
+use crate::rewrite;
 use crate::signals;
 use crate::step::{self, Fault};
 use crate::thread::{HandlerState, Thread};
@@ -84,6 +85,10 @@ fn in_runtime(thread: &Thread, frame: &mut Frame) {
     }
     // SAFETY: faults of the runtime do not nest: what follows touches no watched memory.
     let peek = unsafe { thread.peek() };
+    if frame.info.signo == libc::SIGTRAP && rewrite::is_site(frame.context.rip) {
+        call_for_runtime(frame);
+        return;
+    }
     let is_peek = match frame.info.signo {
         libc::SIGSEGV => peek.on_fault(frame),
         libc::SIGTRAP => peek.on_trap(frame),
@@ -94,6 +99,15 @@ fn in_runtime(thread: &Thread, frame: &mut Frame) {
     }
     gate::write_all(2, b"thermalloc: internal error: a fault inside the runtime\n");
     crate::actions::uncover(frame.info.signo);
+}
+
+/// A rewritten system call that the runtime makes by way of libc: made at once.
+fn call_for_runtime(frame: &mut Frame) {
+    let args = frame.arguments().map(|argument| argument as usize);
+    // SAFETY: the runtime vouches for its own call, as where it stands.
+    let result = unsafe { gate::syscall6(frame.context.rax as i64, args) };
+    frame.context.rax = result as u64;
+    frame.context.rip += 1;
 }
 
 fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
@@ -114,10 +128,15 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
             process::call_returned(thread, state, frame);
             return;
         }
+        libc::SIGTRAP if synchronous && rewrite::is_site(frame.context.rip) => {
+            frame.context.rip += 1;
+            on_call(thread, state, frame, frame.context.rax as i64);
+            return;
+        }
         libc::SIGSYS if synchronous && frame.info.code == SYS_USER_DISPATCH => {
             // Code in the heap was being stepped: its `syscall` instruction has been executed.
             step::cancel(state, frame, ordinal);
-            on_call(thread, state, frame);
+            on_call(thread, state, frame, frame.info.syscall());
             return;
         }
         _ => {}
@@ -137,9 +156,8 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
 }
 
 /// The program makes a system call.
-fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     world::wait_until_open();
-    let nr = frame.info.syscall();
     let args = frame.arguments();
     let answer = match nr {
         libc::SYS_rt_sigreturn => {

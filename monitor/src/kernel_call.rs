@@ -14,6 +14,7 @@ use crate::heat;
 use crate::kernel::{self, Coverage, KernelRange, Memory, Phase};
 use crate::memory;
 use crate::protect::{self, Method};
+use crate::rewrite;
 use crate::step::is_watched;
 use crate::thread::HandlerState;
 use crate::totals::TOTALS;
@@ -161,9 +162,28 @@ pub fn charge(nr: i64, args: &[u64; 6], result: i64, thread: u32) {
 /// The call has returned: charges what the kernel did, closes, and takes the thread back to the program.
 pub fn finish(state: &mut HandlerState, frame: &mut Frame, thread: u32) {
     let call = &mut state.call;
+    if rewrite::is_on() {
+        rewrite_new_code(call, frame.context.rax as i64);
+    }
     charge(call.nr, &call.args, frame.context.rax as i64, thread);
     frame.context.rip = call.returns_to;
     leave(call, frame);
+}
+
+/// Code that has been mapped has system calls of its own.
+fn rewrite_new_code(call: &Call, result: i64) {
+    let [at, len, prot, _, file, _] = call.args;
+    let maps = match call.nr {
+        libc::SYS_mmap => file as i32 >= 0,
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect => true,
+        _ => false,
+    };
+    let readable_code = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    if maps && result >= 0 && prot & 7 == readable_code {
+        let start = if call.nr == libc::SYS_mmap { result as usize } else { at as usize };
+        // What cannot be rewritten stays as it is, with the limits of calls from foreign code.
+        let _ = rewrite::scan(start..start + len as usize);
+    }
 }
 
 /// The call has not been made, or is to be made again after a handler: back to the `syscall` instruction.

@@ -7,7 +7,7 @@
 //!   called malloc)
 //! - accounts: [`heat`]
 //! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
-//!   instructions), `actions` (signal actions), `own_stack`, `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
+//!   instructions), `rewrite` (system calls without dispatch), `actions` (signal actions), `own_stack`, `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
 //!   `signals`, `mappings`
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
@@ -36,6 +36,7 @@ mod protect;
 mod registrations;
 mod rep;
 pub mod report;
+mod rewrite;
 mod segments;
 mod signals;
 mod step;

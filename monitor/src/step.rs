@@ -42,6 +42,8 @@ const SYNCHRONOUS: u64 = 1 << (libc::SIGSEGV - 1)
 /// Ranges that one instruction can have open: its operands, and pages that faulted besides.
 const MAX_OPENED: usize = CAPACITY + 24;
 
+/// `si_code` of a fault that the page's protection has caused.
+const SEGV_ACCERR: i32 = 2;
 /// `si_code` of a trap that the trap flag has caused.
 const TRAP_TRACE: i32 = 2;
 
@@ -164,6 +166,8 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
         return Fault::Foreign;
     }
     if !fetch && !protect::permits(address, store) {
+        // Without the key it would have been this.
+        frame.info.code = SEGV_ACCERR;
         return Fault::Foreign;
     }
     if control::is_paused() {
