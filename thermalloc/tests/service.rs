@@ -156,7 +156,7 @@ fn statistics_count_what_was_asked() {
 #[test]
 fn signals_and_shutdown_end_it_with_a_report() {
     for how in ["TERM", "INT", "shutdown"] {
-        let mut server = Server::service("off");
+        let mut server = Server::service("pp");
         let mut idle = server.connect();
         idle.write_all(b"get half-a-line").unwrap();
         match how {
@@ -169,5 +169,16 @@ fn signals_and_shutdown_end_it_with_a_report() {
         assert_eq!(output, format!("report in {}\n", path.display()), "{how}");
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         assert_eq!(report["format"], "thermalloc-heat", "{how}");
+        assert!(report["totals"]["reads"].as_u64().unwrap() > 0, "{how}");
     }
+}
+
+#[test]
+fn without_a_monitor_there_is_no_report_and_no_failure() {
+    let mut server = Server::service("off");
+    server.signal("TERM");
+    let (status, output) = server.end();
+    assert!(status.success(), "{status}");
+    assert_eq!(output, "no report: nothing is watched in mode off\n");
+    assert!(!server.directory.path().join("heat.json").exists());
 }
