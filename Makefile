@@ -31,6 +31,7 @@ lint: ## format, clippy and documentation, warnings denied
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --profile checked
 
 bench-alloc: build ## time and peak memory against glibc and mimalloc, into results/alloc.json
+	@.ci/install libmimalloc-dev python3-minimal gcc || echo "without libmimalloc.so real programs are left out"
 	$(CARGO) bench -p thermalloc-alloc --bench alloc
 
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
