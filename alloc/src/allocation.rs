@@ -1,4 +1,5 @@
-//! Allocating. The common case takes no lock, divides nothing, and writes two words: a cache's count and a state byte.
+//! Allocating. The common case takes no lock, divides nothing, and writes two words: a cache's count and a
+//! state byte.
 //!
 //! # Safety
 //! What is cleared was just allocated.
@@ -12,8 +13,9 @@ use crate::span::{self, Fresh};
 use crate::{central, init, threads, window};
 use core::ptr::null_mut;
 
-/// A new object of at least `size` bytes whose address is a multiple of `align`, a power of two (16 at least is given). Null
-/// when memory is exhausted or no address space could hold the object. A size of 0 yields an object of its own.
+/// A new object of at least `size` bytes whose address is a multiple of `align`, a power of two (16 at least
+/// is given). Null when memory is exhausted or no address space could hold the object. A size of 0 yields an
+/// object of its own.
 #[inline]
 pub fn allocate(size: usize, align: usize, watch: Watch) -> *mut u8 {
     match cached(size, align, watch) {

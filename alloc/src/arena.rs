@@ -4,7 +4,8 @@
 //! Only ranges of the arena and its tables are mapped over, and only those whose slots the caller owns.
 //!
 //! # Signal context
-//! [`contains`], [`arena`] and [`alias_of`] may be used in a handler. The rest makes system calls under the pool's lock.
+//! [`contains`], [`arena`] and [`alias_of`] may be used in a handler. The rest makes system calls under the
+//! pool's lock.
 #![allow(unsafe_code)]
 
 use crate::config::{InitError, ViewKind};
@@ -23,7 +24,8 @@ const SMALLEST: usize = 64 << 20;
 const FD_FROM: usize = 1000;
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
-/// The memory file of the alias view, or -1, and its inode: a program may close descriptors that are not its own.
+/// The memory file of the alias view, or -1, and its inode: a program may close descriptors that are not its
+/// own.
 static FILE: AtomicI32 = AtomicI32::new(-1);
 static FILE_INODE: AtomicU64 = AtomicU64::new(0);
 
@@ -40,8 +42,8 @@ pub fn arena() -> Range<usize> {
     base..base + HEAP.len.get()
 }
 
-/// Where an address of the program view can be accessed whatever its protection. The address itself if the view is
-/// private or the address is not ours.
+/// Where an address of the program view can be accessed whatever its protection. The address itself if the
+/// view is private or the address is not ours.
 #[inline(always)]
 pub fn alias_of(addr: usize) -> usize {
     if contains(addr) { addr + HEAP.displacement.get() } else { addr }
@@ -211,7 +213,8 @@ pub(crate) fn commit(slots: Range<u32>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Gives the memory of a range of whole pages back; it reads as zero afterwards. Returns false if the system refused.
+/// Gives the memory of a range of whole pages back; it reads as zero afterwards. Returns false if the system
+/// refused.
 ///
 /// # Safety
 /// No live object lies in the range, and the caller owns its slots.
@@ -237,8 +240,8 @@ pub(crate) fn prefer_huge(range: Range<usize>) {
     let _ = unsafe { mem::advise(range.start, range.len(), libc::MADV_HUGEPAGE) };
 }
 
-/// Moves `len` bytes of pages from one private range to another; the old range reads as zero afterwards. Returns
-/// false, with nothing changed, if the system cannot.
+/// Moves `len` bytes of pages from one private range to another; the old range reads as zero afterwards.
+/// Returns false, with nothing changed, if the system cannot.
 ///
 /// # Safety
 /// The caller owns both ranges; nobody relies on what is in the new one.

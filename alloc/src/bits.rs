@@ -15,8 +15,8 @@ pub(crate) fn insert(words: &[Word64], index: u32) -> Option<u32> {
     (before & mask == 0).then_some(index / 64)
 }
 
-/// Removes up to `most` members, smallest first, from word `from` on, and hands each to `take`. Returns the word where a
-/// further search starts.
+/// Removes up to `most` members, smallest first, from word `from` on, and hands each to `take`. Returns the
+/// word where a further search starts.
 #[inline]
 pub(crate) fn remove_first(words: &[Word64], from: u32, most: usize, mut take: impl FnMut(u32)) -> u32 {
     let mut left = most;

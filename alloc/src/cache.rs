@@ -1,12 +1,14 @@
-//! A thread's cache: for each bin an array of pointers to chunks that this thread can hand out without a lock.
+//! A thread's cache: for each bin an array of pointers to chunks that this thread can hand out without a
+//! lock.
 //!
-//! A bin starts small and doubles each time that it runs empty or full, as long as the whole cache stays within a
-//! budget. Empty, it takes half its limit from the central list; full, it gives its older half back. Pointers lie in
-//! arrays beside the cache, not in the chunks, which may be protected.
+//! A bin starts small and doubles each time that it runs empty or full, as long as the whole cache stays
+//! within a budget. Empty, it takes half its limit from the central list; full, it gives its older half back.
+//! Pointers lie in arrays beside the cache, not in the chunks, which may be protected.
 //!
-//! Another thread's cache is read in two cases only: its counts, for statistics (any value will do), and all of it in the child
-//! after `fork`, where its thread does not exist. A chunk that is on its way between cache and program at that moment
-//! is in one of them or lost, never in both: `push` publishes its count last, and a chunk is marked live after `pop` has lowered the count.
+//! Another thread's cache is read in two cases only: its counts, for statistics (any value will do), and all
+//! of it in the child after `fork`, where its thread does not exist. A chunk that is on its way between cache
+//! and program at that moment is in one of them or lost, never in both: `push` publishes its count last, and
+//! a chunk is marked live after `pop` has lowered the count.
 //!
 //! # Safety
 //! A bin's array has room for the bin's limit, and only the owning thread changes a cache.

@@ -1,5 +1,6 @@
-//! Relaxed cells: words that are loaded and stored plainly, and that other threads and signal handlers may read at any
-//! time. Whoever *writes* a cell owns it (by a lock, or because the object is its own); no ordering is implied.
+//! Relaxed cells: words that are loaded and stored plainly, and that other threads and signal handlers may
+//! read at any time. Whoever *writes* a cell owns it (by a lock, or because the object is its own); no
+//! ordering is implied.
 //!
 //! # Signal context
 //! Loads and stores of one word: may be used in a handler.

@@ -1,8 +1,9 @@
-//! The central lists: for each bin (class and watch) the slab pages that have free chunks. Threads' caches take chunks from
-//! here and give them back in batches.
+//! The central lists: for each bin (class and watch) the slab pages that have free chunks. Threads' caches
+//! take chunks from here and give them back in batches.
 //!
-//! A chunk is in one of four places: *fresh* (never handed out since the slab was set up), *free* (its bit is set), in a
-//! thread's cache, or live. `used` counts the last two. Low chunks are handed out first, so that a slab touches few pages.
+//! A chunk is in one of four places: *fresh* (never handed out since the slab was set up), *free* (its bit is
+//! set), in a thread's cache, or live. `used` counts the last two. Low chunks are handed out first, so that a
+//! slab touches few pages.
 //!
 //! Locks: a bin's lock, then the pool's.
 //!
@@ -57,8 +58,8 @@ fn watch_of(bin: usize) -> Watch {
 }
 
 impl Central {
-    /// Takes up to `most` chunks and hands their addresses to `accept`, low ones of a slab page first. Returns how many; 0 when
-    /// memory is exhausted.
+    /// Takes up to `most` chunks and hands their addresses to `accept`, low ones of a slab page first.
+    /// Returns how many; 0 when memory is exhausted.
     pub(crate) fn take(&mut self, bin: usize, most: usize, mut accept: impl FnMut(usize)) -> usize {
         let mut taken = 0;
         while taken < most {

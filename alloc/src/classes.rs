@@ -1,7 +1,8 @@
 //! Size classes: chunk sizes grow by a factor, as `slabs_init` in Memcached's slabs.c lays them out.
 //!
-//! A [`ClassTable`] is a plain value computed once. Lookup of a class by size is one table access for small sizes and one
-//! access plus a step or two for larger ones; division by a chunk size is a multiplication by its reciprocal.
+//! A [`ClassTable`] is a plain value computed once. Lookup of a class by size is one table access for small
+//! sizes and one access plus a step or two for larger ones; division by a chunk size is a multiplication by
+//! its reciprocal.
 //!
 //! # Signal context
 //! Reads only.
@@ -98,8 +99,8 @@ impl Class {
         }
     }
 
-    /// `offset / chunk_size` for an offset within a slot. Exact: the reciprocal errs by less than 1, so the product
-    /// by less than 2^20, which after the shift is 2^-24, less than 1 / chunk_size.
+    /// `offset / chunk_size` for an offset within a slot. Exact: the reciprocal errs by less than 1, so the
+    /// product by less than 2^20, which after the shift is 2^-24, less than 1 / chunk_size.
     #[inline(always)]
     pub(crate) fn index_of(&self, offset: usize) -> u32 {
         ((offset as u64 * self.reciprocal) >> 44) as u32
@@ -151,8 +152,8 @@ impl ClassTable {
         Some(table)
     }
 
-    /// `slabs_init`: record, grow, round up; the last class takes the largest chunk. C's `unsigned int size *= double`
-    /// truncates, and so does this.
+    /// `slabs_init`: record, grow, round up; the last class takes the largest chunk. C's `unsigned int size
+    /// *= double` truncates, and so does this.
     fn push_growing(&mut self, params: &ClassParams) {
         let mut size = params.min_chunk;
         let mut growing = 1;
@@ -166,7 +167,8 @@ impl ClassTable {
     }
 
     fn push(&mut self, size: usize) {
-        // Rounding up can reach a size twice when the factor is small; Memcached keeps both, and the first is used.
+        // Rounding up can reach a size twice when the factor is small; Memcached keeps both, and the first is
+        // used.
         if self.len < MAX_CLASSES {
             self.classes[self.len] = Class::new(size);
             self.len += 1;
@@ -229,8 +231,8 @@ impl ClassTable {
         None
     }
 
-    /// A class whose chunks hold `size` bytes and all start at multiples of `align`: one of the next few classes if
-    /// it happens to be aligned, else the power of two.
+    /// A class whose chunks hold `size` bytes and all start at multiples of `align`: one of the next few
+    /// classes if it happens to be aligned, else the power of two.
     pub(crate) fn fit_aligned(&self, size: usize, align: usize) -> Option<usize> {
         const TRIED: usize = 3;
         let first = self.fit(size)?;

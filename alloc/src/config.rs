@@ -7,8 +7,8 @@ use crate::classes::{ClassParams, Preset};
 pub enum ViewKind {
     /// Anonymous memory, mapped once.
     Private,
-    /// A memory file, mapped twice: the *program view*, which may be protected, and the *alias view* at a constant
-    /// displacement, which is always readable and writable.
+    /// A memory file, mapped twice: the *program view*, which may be protected, and the *alias view* at a
+    /// constant displacement, which is always readable and writable.
     Alias,
 }
 

@@ -1,12 +1,12 @@
-//! Around `fork`: all locks are taken before it, in the order registry, bins, pool, and released on both sides; the child takes over what the
-//! caches of the parent's other threads held.
+//! Around `fork`: all locks are taken before it, in the order set-up, registry, bins, pool, and released on
+//! both sides; the child takes over what the caches of the parent's other threads held.
 //!
 //! # Safety
 //! Locks are released only by whoever took them (or its copy in the child).
 #![allow(unsafe_code)]
 
 use crate::meta::BINS;
-use crate::{central, pool, threads};
+use crate::{central, init, pool, threads};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static CHILD: AtomicBool = AtomicBool::new(false);
@@ -16,9 +16,10 @@ pub(crate) fn happened() -> bool {
     CHILD.load(Relaxed)
 }
 
-/// Before `fork`: takes every lock, so that the child's copy of the heap is consistent. Allocate nothing until
-/// [`fork_parent`] or [`fork_child`].
+/// Before `fork`: takes every lock, so that the child's copy of the heap is consistent. Allocate nothing
+/// until [`fork_parent`] or [`fork_child`].
 pub fn fork_prepare() {
+    init::lock();
     threads::lock();
     for bin in 0..BINS {
         core::mem::forget(central::lock(bin));
@@ -38,6 +39,7 @@ pub unsafe fn fork_parent() {
             central::unlock(bin);
         }
         threads::unlock();
+        init::unlock();
     }
 }
 

@@ -1,7 +1,9 @@
-//! In the child after `fork`: memory of its own for the alias view, whose pages the kernel shares instead of copying.
+//! In the child after `fork`: memory of its own for the alias view, whose pages the kernel shares instead of
+//! copying.
 //!
-//! A new memory file gets a copy of what the old one holds (its data ranges, or where the program has closed our descriptor, the touched
-//! part of every run), and is mapped over both views. The parent must not touch the heap meanwhile.
+//! A new memory file gets a copy of what the old one holds (its data ranges, or where the program has closed
+//! our descriptor, the touched part of every run), and is mapped over both views. The parent must not touch
+//! the heap meanwhile.
 //!
 //! # Safety
 //! The child has a single thread, which is here.
@@ -16,8 +18,9 @@ use core::ops::Range;
 use thermalloc_sys::gate::syscall;
 use thermalloc_sys::mem::{Errno, check};
 
-/// Copies the heap into a memory file of the child's own and maps it in place of the parent's. Nothing to do in the private view.
-/// On an error, a positive `errno`, the heap is still the parent's, and the child must not go on.
+/// Copies the heap into a memory file of the child's own and maps it in place of the parent's. Nothing to do
+/// in the private view. On an error, a positive `errno`, the heap is still the parent's, and the child must
+/// not go on.
 ///
 /// # Safety
 /// Called in the child, between `fork` and [`fork_child`](crate::fork_child), while the parent waits.

@@ -10,15 +10,16 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Functions of the monitor. They are called with internal locks held or from within `malloc`: they must neither
-/// allocate nor free through this allocator.
+/// Functions of the monitor. They are called with internal locks held or from within `malloc`: they must
+/// neither allocate nor free through this allocator.
 #[derive(Debug)]
 pub struct Hooks {
-    /// A watched range of slots (program view) is in use from now on, or was mapped afresh: protect it. Called before any
-    /// pointer into it is handed out; may be called again for a range that is protected already.
+    /// A watched range of slots (program view) is in use from now on, or was mapped afresh: protect it.
+    /// Called before any pointer into it is handed out; may be called again for a range that is protected
+    /// already.
     pub committed: fn(Range<usize>),
-    /// The memory of a watched range was given back: end its protection, for its slots may next be unwatched ones. If they
-    /// are watched again, [`committed`](Self::committed) comes again first.
+    /// The memory of a watched range was given back: end its protection, for its slots may next be unwatched
+    /// ones. If they are watched again, [`committed`](Self::committed) comes again first.
     pub released: fn(Range<usize>),
     /// Private view: lets the calling thread read and write a watched range (any bytes, not whole pages).
     pub open: fn(Range<usize>),

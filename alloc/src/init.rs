@@ -1,5 +1,5 @@
-//! Setting up the heap, once: by [`init`], or with the defaults by the first allocation, which may come from the dynamic loader
-//! before anything else of the process runs.
+//! Setting up the heap, once: by [`init`], or with the defaults by the first allocation, which may come from
+//! the dynamic loader before anything else of the process runs.
 //!
 //! # Safety
 //! The shape is set under the lock, before the heap is published.
@@ -47,4 +47,16 @@ pub(crate) fn ensure() -> bool {
 #[cold]
 fn ensure_default() -> bool {
     matches!(init(&HeapConfig::DEFAULT), Ok(()) | Err(InitError::AlreadyInitialized))
+}
+
+/// Holds the set-up lock until [`unlock`].
+pub(crate) fn lock() {
+    core::mem::forget(SETUP.lock());
+}
+
+/// # Safety
+/// The calling thread (or its parent before fork) called [`lock`].
+pub(crate) unsafe fn unlock() {
+    // SAFETY: forwarded to the caller.
+    unsafe { SETUP.unlock() };
 }

@@ -20,8 +20,9 @@ fn hold(holds: bool, what: &'static str, at: u32) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken { what, at }) }
 }
 
-/// Checks the heap. No other thread may be inside the allocator meanwhile; threads may exist. In a child of `fork`, chunks that
-/// were between cache and program in another thread of the parent are lost, and that is not an error.
+/// Checks the heap. No other thread may be inside the allocator meanwhile; threads may exist. In a child of
+/// `fork`, chunks that were between cache and program in another thread of the parent are lost, and that is
+/// not an error.
 pub fn check_invariants() -> Result<(), Broken> {
     let mut active = 0;
     check_caches()?;

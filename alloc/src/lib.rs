@@ -1,9 +1,10 @@
 //! A slab allocator with Memcached's class layout whose metadata lies outside the slabs.
 //!
-//! The program's objects live in one *arena*, a reserved stretch of addresses cut into *slots* of 1 MiB. A slot is a slab page
-//! of one size class or part of a *span*, which holds one object of more than half a slot. The allocator never reads or writes
-//! object memory, save for clearing (calloc) and copying (realloc), which go through a *window*; so a monitor may
-//! protect the arena and still see nothing but the program's own accesses.
+//! The program's objects live in one *arena*, a reserved stretch of addresses cut into *slots* of 1 MiB. A
+//! slot is a slab page of one size class or part of a *span*, which holds one object of more than half a
+//! slot. The allocator never reads or writes object memory, save for clearing (calloc) and copying (realloc),
+//! which go through a *window*; so a monitor may protect the arena and still see nothing but the program's
+//! own accesses.
 //!
 //! ```
 //! use thermalloc_alloc::{Watch, allocate, free, object_at};
@@ -28,6 +29,7 @@ mod config;
 mod fork;
 mod fork_copy;
 mod hooks;
+mod huge;
 mod init;
 mod invariants;
 mod lookup;

@@ -1,8 +1,8 @@
 //! From any address of the arena to the object that owns it.
 //!
 //! # Signal context
-//! Everything but [`for_each_live`] may be used in a handler: a few loads, no lock. While another thread changes what the address
-//! belongs to, the answer is what it was, what it will be, or none.
+//! Everything but [`for_each_live`] may be used in a handler: a few loads, no lock. While another thread
+//! changes what the address belongs to, the answer is what it was, what it will be, or none.
 
 use crate::arena;
 use crate::central::class_of;
@@ -31,8 +31,8 @@ pub struct Object {
     pub live: bool,
 }
 
-/// The chunk or span that an address belongs to; `None` outside the arena, in free slots, and behind the end of a span or of
-/// the last chunk of a slab page.
+/// The chunk or span that an address belongs to; `None` outside the arena, in free slots, and behind the end
+/// of a span or of the last chunk of a slab page.
 #[inline]
 pub fn object_at(addr: usize) -> Option<Object> {
     if !arena::contains(addr) {
@@ -102,8 +102,8 @@ pub fn is_watched(addr: usize) -> bool {
     arena::contains(addr) && slot_is_watched(HEAP.slot_of(addr))
 }
 
-/// Calls `visit` with every live object, watched or not. Objects that other threads allocate or free meanwhile may be
-/// missed or seen. Takes no lock.
+/// Calls `visit` with every live object, watched or not. Objects that other threads allocate or free
+/// meanwhile may be missed or seen. Takes no lock.
 pub fn for_each_live(mut visit: impl FnMut(Object)) {
     for region in pool::used_slots() {
         for slot in region {

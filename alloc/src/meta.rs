@@ -1,5 +1,5 @@
-//! Where the metadata lies: side tables that are reserved once, found by address arithmetic, and cost memory only
-//! where touched. None of it is inside the slots.
+//! Where the metadata lies: side tables that are reserved once, found by address arithmetic, and cost memory
+//! only where touched. None of it is inside the slots.
 //!
 //! | table | entry for each | says |
 //! |---|---|---|
@@ -9,8 +9,9 @@
 //! | free bits | 16 bytes of arena | bit n of a slab page: chunk n is free and in no thread's cache |
 //!
 //! # Safety
-//! The references given out are into tables that are mapped once, before `HEAP.len` is set, and never unmapped; every
-//! entry is an atomic, so shared references are always sound. States and free bits of a slot may be written only once it is committed.
+//! The references given out are into tables that are mapped once, before `HEAP.len` is set, and never
+//! unmapped; every entry is an atomic, so shared references are always sound. States and free bits of a slot
+//! may be written only once it is committed.
 //!
 //! # Signal context
 //! Everything here may be read in a handler.
@@ -74,10 +75,11 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 pub(crate) const ANNOUNCED: u8 = 1;
 /// Flag: the memory is not fresh, whatever the states say.
 pub(crate) const STALE: u8 = 2;
-/// Flag: the mapping differs from its neighbours' (pages were moved here by mremap, or huge pages were asked for), so that it must
-/// be replaced when its memory is given back.
+/// Flag: the mapping differs from its neighbours' (pages were moved here by mremap, or huge pages were asked
+/// for), so that it must be replaced when its memory is given back.
 pub(crate) const ODD: u8 = 4;
-/// Flag: the slot was a slab page since its memory came from the system, so its states say what chunks are virgin.
+/// Flag: the slot was a slab page since its memory came from the system, so its states say what chunks are
+/// virgin.
 pub(crate) const SLABBED: u8 = 8;
 
 /// A slot's entry. Fields of a run are those of its first slot.
@@ -159,7 +161,8 @@ pub(crate) struct Heap {
     /// From program view to alias view; zero in the private view.
     pub(crate) displacement: Word,
     pub(crate) states: Word,
-    /// The states less the base's granule number: the state of an address lies at `its granule number + this`.
+    /// The states less the base's granule number: the state of an address lies at `its granule number +
+    /// this`.
     pub(crate) state_bias: Word,
     pub(crate) bins: Word,
     pub(crate) slots: Word,

@@ -1,8 +1,8 @@
-//! The pool of slots: hands out runs of slots as slab pages and spans, keeps the memory of freed runs for a while, and gives it
-//! back beyond a bound.
+//! The pool of slots: hands out runs of slots as slab pages and spans, keeps the memory of freed runs for a
+//! while, and gives it back beyond a bound.
 //!
-//! Watched runs grow from the low end of the arena, unwatched ones from the high end, so that protecting the watched part takes
-//! few mappings. Within its part a run lies as far out as it can.
+//! Watched runs grow from the low end of the arena, unwatched ones from the high end, so that protecting the
+//! watched part takes few mappings. Within its part a run lies as far out as it can.
 //!
 //! # Safety
 //! A run in the pool is nobody else's, which is what giving back its memory asks for.
@@ -12,6 +12,7 @@ use crate::arena;
 use crate::cell::Word32;
 use crate::config::Watch;
 use crate::hooks::hooks;
+use crate::huge;
 use crate::meta::{ANNOUNCED, HEAP, Kind, NO_BIN, ODD, SLABBED, SLOT_BYTES, SLOT_SHIFT, STALE};
 use crate::retained::Retained;
 use crate::runs::{self, Outer};
@@ -26,11 +27,6 @@ const KEEP: usize = 96 << 20;
 const KEEP_GROWING: usize = 64 << 20;
 /// Slots committed at a time, at least.
 const COMMIT: u32 = 32;
-/// Bytes of a huge page. Spans of at least one are aligned to it and ask for them (private view, unwatched): a page fault
-/// for 2 MiB instead of 512.
-const HUGE: usize = 2 << 20;
-/// A span's last huge page may be this empty.
-const HUGE_WASTE: usize = 256 << 10;
 /// Memory behind a shrunken span's end that is worth a system call, in bytes.
 const TAIL: usize = 64 << 10;
 
@@ -74,7 +70,8 @@ pub(crate) struct Request {
     pub(crate) bytes: usize,
 }
 
-/// Takes a run out of the pool. Its entry's `touched` says how much of it may hold old data. `None`: the arena is full.
+/// Takes a run out of the pool. Its entry's `touched` says how much of it may hold old data. `None`: the
+/// arena is full.
 pub(crate) fn take(request: &Request) -> Option<u32> {
     let mut pool = POOL.lock();
     let run = pool.take(request)?;
@@ -88,7 +85,8 @@ pub(crate) fn release(run: u32) {
     POOL.lock().release(run);
 }
 
-/// Gives a span another length, at most that of its slots. Memory behind the end of one that shrinks is given back.
+/// Gives a span another length, at most that of its slots. Memory behind the end of one that shrinks is given
+/// back.
 pub(crate) fn resize(span: u32, bytes: usize) {
     POOL.lock().resize(span, bytes);
 }
@@ -164,24 +162,6 @@ pub(crate) fn addresses(run: u32) -> Range<usize> {
     start..start + ((HEAP.slot(run).run.get() as usize) << SLOT_SHIFT)
 }
 
-fn wants_huge(watch: Watch, bytes: usize) -> bool {
-    watch == Watch::Unwatched && bytes >= HUGE && HEAP.displacement.get() == 0
-}
-
-/// Asks for huge pages where a span grew to hold them.
-fn prefer_huge(run: u32, grown: Range<usize>) {
-    let entry = HEAP.slot(run);
-    let capacity = (entry.run.get() as usize) << SLOT_SHIFT;
-    let huge = |bytes: usize| ((bytes + HUGE_WASTE) & !(HUGE - 1)).min(capacity & !(HUGE - 1));
-    let (before, after) = (huge(grown.start), huge(grown.end));
-    let populated = entry.touched.get() >= after;
-    if wants_huge(entry.watch(), grown.end) && after > before && !populated {
-        let start = HEAP.slot_addr(run);
-        arena::prefer_huge(start + before..start + after);
-        entry.raise(ODD);
-    }
-}
-
 impl Pool {
     /// Free slots within the used ones, by watch; for the checker.
     pub(crate) fn free_slots(&self) -> [u32; 2] {
@@ -204,7 +184,7 @@ impl Pool {
         let entry = HEAP.slot(run);
         entry.bytes.set(request.bytes);
         entry.set_kind(request.kind);
-        prefer_huge(run, 0..request.bytes);
+        huge::prefer(run, 0..request.bytes);
         self.activate(request.bytes);
         Some(run)
     }
@@ -254,7 +234,7 @@ impl Pool {
             && unsafe { arena::give_back(HEAP.slot_addr(span) + bytes, touched - bytes) };
         entry.touched.set(if trimmed { bytes } else { touched.max(bytes) });
         entry.bytes.set(bytes);
-        prefer_huge(span, before..bytes);
+        huge::prefer(span, before..bytes);
         self.set_tail(span, bytes);
         self.active -= before;
         self.activate(bytes);
@@ -265,11 +245,10 @@ impl Pool {
         if self.active + self.spare() + request.bytes > self.peak {
             self.purge_to(self.bound(KEEP_GROWING));
         }
-        let align =
-            request.align.max(if wants_huge(request.watch, request.bytes) { HUGE } else { SLOT_BYTES });
-        let padding = (align >> SLOT_SHIFT) as u32 - 1;
-        let first = self.find(request.slots.checked_add(padding)?, request.watch)?;
-        let aligned = HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(align));
+        let huge = huge::wanted(request.watch, request.bytes).then_some(huge::HUGE);
+        let aligned = huge
+            .and_then(|huge| self.place(request, request.align.max(huge)))
+            .or_else(|| self.place(request, request.align.max(SLOT_BYTES)))?;
         self.free[request.watch.index()] -= request.slots;
         for slot in aligned..aligned + request.slots {
             let entry = HEAP.slot(slot);
@@ -286,7 +265,15 @@ impl Pool {
         Some(aligned)
     }
 
-    /// First of `count` free slots, among the used ones or behind them; they count as used and free afterwards.
+    /// The first slot of room for a request at an alignment.
+    fn place(&mut self, request: &Request, align: usize) -> Option<u32> {
+        let padding = u32::try_from(align >> SLOT_SHIFT).ok()? - 1;
+        let first = self.find(request.slots.checked_add(padding)?, request.watch)?;
+        Some(HEAP.slot_of(HEAP.slot_addr(first).next_multiple_of(align)))
+    }
+
+    /// First of `count` free slots, among the used ones or behind them; they count as used and free
+    /// afterwards.
     fn find(&mut self, count: u32, watch: Watch) -> Option<u32> {
         let w = watch.index();
         if count <= self.free[w] && count < self.hopeless[w] {

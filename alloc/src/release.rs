@@ -1,5 +1,5 @@
-//! Freeing, and telling what is wrong with a pointer that cannot be freed. The common case takes no lock and writes
-//! three words: a state byte, a pointer into the thread's cache, and its count.
+//! Freeing, and telling what is wrong with a pointer that cannot be freed. The common case takes no lock and
+//! writes three words: a state byte, a pointer into the thread's cache, and its count.
 //!
 //! # Safety
 //! A pointer is ours only if the state of its first byte says so.
@@ -27,8 +27,8 @@ pub enum Misuse {
 /// Frees an object. Null is nothing to free.
 ///
 /// # Safety
-/// Nobody uses the object any more. Pointers that are not live objects are told apart without harm, unless another thread frees
-/// the same object at the same moment.
+/// Nobody uses the object any more. Pointers that are not live objects are told apart without harm, unless
+/// another thread frees the same object at the same moment.
 #[inline]
 pub unsafe fn free(pointer: *mut u8) -> Result<(), Misuse> {
     let addr = pointer as usize;
@@ -90,8 +90,8 @@ pub(crate) fn live(addr: usize) -> Result<Object, Misuse> {
     }
 }
 
-/// Did an object start here whose slot is free by now? States of slab pages whose memory was given back are forgotten, but their
-/// slots are known to have been in use.
+/// Did an object start here whose slot is free by now? States of slab pages whose memory was given back are
+/// forgotten, but their slots are known to have been in use.
 fn was_object(addr: usize) -> bool {
     let kind = HEAP.slot(HEAP.slot_of(addr)).kind();
     let free = matches!(kind, Kind::Free | Kind::Retained);

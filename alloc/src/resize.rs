@@ -1,8 +1,9 @@
-//! Resizing: in place where the chunk or the span's addresses allow it, by moving pages where the system can, by copying
-//! otherwise.
+//! Resizing: in place where the chunk or the span's addresses allow it, by moving pages where the system can,
+//! by copying otherwise.
 //!
 //! # Safety
-//! Objects are checked to be live before anything is done to them; that nobody else uses them is up to the caller.
+//! Objects are checked to be live before anything is done to them; that nobody else uses them is up to the
+//! caller.
 #![allow(unsafe_code)]
 
 use crate::allocation;
@@ -22,8 +23,8 @@ pub fn usable_size(pointer: *const u8) -> Result<usize, Misuse> {
     release::live(pointer as usize).map(|object| object.capacity)
 }
 
-/// Makes a live object `new_size` bytes long without moving it. Returns false, with nothing changed, if that is
-/// impossible or would waste more than half of it.
+/// Makes a live object `new_size` bytes long without moving it. Returns false, with nothing changed, if that
+/// is impossible or would waste more than half of it.
 ///
 /// # Safety
 /// Nobody else resizes or frees the object meanwhile.
@@ -31,9 +32,9 @@ pub unsafe fn resize_in_place(pointer: *mut u8, new_size: usize) -> bool {
     release::live(pointer as usize).is_ok_and(|object| fits(&object, new_size))
 }
 
-/// Makes an object `new_size` bytes long, moving it if need be: the new address, or null when memory is exhausted, and then the
-/// object is as it was. An object that stays keeps its alignment and stays in place only if it is watched as `watch` says. A null
-/// `pointer` allocates.
+/// Makes an object `new_size` bytes long, moving it if need be: the new address, or null when memory is
+/// exhausted, and then the object is as it was. An object that stays keeps its alignment and stays in place
+/// only if it is watched as `watch` says. A null `pointer` allocates.
 ///
 /// # Safety
 /// Nobody else uses the object meanwhile, or the old address afterwards.
@@ -62,7 +63,8 @@ pub unsafe fn reallocate(
     Ok(target.addr as *mut u8)
 }
 
-/// Where an object moves to. One that grows into a span is likely to grow again: it gets addresses for twice its size.
+/// Where an object moves to. One that grows into a span is likely to grow again: it gets addresses for twice
+/// its size.
 pub(crate) fn target(object: &Object, new_size: usize, align: usize, watch: Watch) -> Option<Fresh> {
     let grows = new_size > object.capacity;
     if grows && align <= MIN_ALIGN && table().fit(new_size).is_none() {

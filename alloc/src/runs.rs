@@ -9,8 +9,9 @@ pub(crate) enum Outer {
     High,
 }
 
-/// First slot of the outermost `count` consecutive free slots in `region`. `used(slot)` is the run of used slots around
-/// `slot`, or `None` if it is free; whole runs are skipped, so the cost is in runs and free slots.
+/// First slot of the outermost `count` consecutive free slots in `region`. `used(slot)` is the run of used
+/// slots around `slot`, or `None` if it is free; whole runs are skipped, so the cost is in runs and free
+/// slots.
 pub(crate) fn find(
     region: Range<u32>,
     outer: Outer,

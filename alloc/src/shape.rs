@@ -1,7 +1,8 @@
 //! What is fixed once the heap is set up: the class table and how a thread's cache is laid out.
 //!
 //! # Safety
-//! Written once, by [`set`], before anybody can hold a cache or a pointer into the arena; read-only afterwards.
+//! Written once, by [`set`], before anybody can hold a cache or a pointer into the arena; read-only
+//! afterwards.
 //!
 //! # Signal context
 //! [`shape`] may be read in a handler.

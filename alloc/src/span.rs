@@ -17,7 +17,8 @@ pub(crate) fn round(size: usize) -> Option<usize> {
     (size <= isize::MAX as usize - SLOT_BYTES).then(|| size.max(1).next_multiple_of(PAGE))
 }
 
-/// A span of `size` bytes. If there is room, its slots have addresses for `capacity` bytes, so that it can grow in place.
+/// A span of `size` bytes. If there is room, its slots have addresses for `capacity` bytes, so that it can
+/// grow in place.
 pub(crate) fn allocate(size: usize, capacity: usize, align: usize, watch: Watch) -> Option<Fresh> {
     let bytes = round(size)?;
     let request = |capacity: usize| {

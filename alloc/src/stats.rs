@@ -46,7 +46,8 @@ pub struct ClassUse {
     pub cached: usize,
 }
 
-/// The use of every class, smallest first; those that only aligned requests use come last. Empty before the heap is set up.
+/// The use of every class, smallest first; those that only aligned requests use come last. Empty before the
+/// heap is set up.
 pub fn classes() -> impl ExactSizeIterator<Item = ClassUse> {
     (0..table().classes().len()).map(|id| class_use(ClassId(id as u16)))
 }

@@ -1,8 +1,9 @@
-//! Each thread's cache: found through a thread slot, made on first use, emptied and passed on when the thread ends.
+//! Each thread's cache: found through a thread slot, made on first use, emptied and passed on when the thread
+//! ends.
 //!
-//! The end of a thread is seen by the destructor of a pthread key. Other destructors and the C library itself still allocate
-//! and free after it; from then on the thread uses the *closed* cache, which has room for nothing, so that every
-//! operation goes to the central lists and nothing is left behind.
+//! The end of a thread is seen by the destructor of a pthread key. Other destructors and the C library itself
+//! still allocate and free after it; from then on the thread uses the *closed* cache, which has room for
+//! nothing, so that every operation goes to the central lists and nothing is left behind.
 //!
 //! Locks: the registry's, then a bin's, then the pool's.
 //!
@@ -33,8 +34,8 @@ struct Registry {
 
 static REGISTRY: Lock<Registry> = Lock::new(Registry { first: 0, idle: 0 });
 
-/// Makes the key whose destructor sees threads end. Without one (there are 1024 a process) dead threads' caches keep
-/// what they hold.
+/// Makes the key whose destructor sees threads end. Without one (there are 1024 a process) dead threads'
+/// caches keep what they hold.
 pub(crate) fn make_key() {
     let mut key = 0;
     // SAFETY: writes the key into a live local; the destructor is a plain function.
@@ -64,7 +65,8 @@ fn at(address: usize) -> Option<&'static Cache> {
     unsafe { (address as *const Cache).as_ref() }
 }
 
-/// The calling thread's cache, made if need be; the heap must be set up. The closed cache where there is no memory for one.
+/// The calling thread's cache, made if need be; the heap must be set up. The closed cache where there is no
+/// memory for one.
 pub(crate) fn cache() -> &'static Cache {
     cached().unwrap_or_else(open)
 }
@@ -100,8 +102,8 @@ fn create() -> Option<&'static Cache> {
     Some(cache)
 }
 
-/// Gives back what the calling thread's cache holds. Happens by itself when a thread of the C library ends; a thread made
-/// otherwise should call it last. It may still allocate and free afterwards, more slowly.
+/// Gives back what the calling thread's cache holds. Happens by itself when a thread of the C library ends; a
+/// thread made otherwise should call it last. It may still allocate and free afterwards, more slowly.
 pub fn thread_exit() {
     let cache = cached();
     slot::set(&raw const CLOSED as usize);

@@ -2,7 +2,8 @@
 
 use crate::{init, pool, threads};
 
-/// Empties the calling thread's cache and gives back the memory of all free slab pages and spans. Returns whether there was any.
+/// Empties the calling thread's cache and gives back the memory of all free slab pages and spans. Returns
+/// whether there was any.
 pub fn trim() -> bool {
     if !init::is_initialized() {
         return false;

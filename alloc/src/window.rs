@@ -1,7 +1,8 @@
-//! Windows: the allocator's own access to object memory, which happens only when it clears (calloc) and copies (realloc).
+//! Windows: the allocator's own access to object memory, which happens only when it clears (calloc) and
+//! copies (realloc).
 //!
-//! With an alias view a window is the alias. In the private view it is the memory itself, which the monitor is asked to
-//! open for this thread if it is protected.
+//! With an alias view a window is the alias. In the private view it is the memory itself, which the monitor
+//! is asked to open for this thread if it is protected.
 //!
 //! # Safety
 //! Callers own the objects that they clear and copy.

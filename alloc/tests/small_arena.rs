@@ -1,4 +1,5 @@
-//! Where the system grants little address space the arena is small; it fills up, says so by null, and recovers.
+//! Where the system grants little address space the arena is small; it fills up, says so by null, and
+//! recovers.
 #![allow(unsafe_code)]
 
 use thermalloc_alloc::*;

@@ -12,9 +12,10 @@ fn ring() {
     let (senders, inboxes): (Vec<_>, Vec<_>) =
         (0..THREADS).map(|_| sync_channel::<(usize, usize)>(64)).unzip();
     std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for (n, inbox) in inboxes.into_iter().enumerate() {
             let next = senders[(n + 1) % THREADS].clone();
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 for round in 0..ROUNDS {
                     let size = 8 + (round * 131 + n * 17) % 2000;
                     let watch = if round % 2 == 0 { Watch::Watched } else { Watch::Unwatched };
@@ -29,8 +30,10 @@ fn ring() {
                         free(at as *mut u8).unwrap();
                     }
                 }
-            });
+            }));
         }
+        // The scope's own end does not wait for what runs at a thread's end: emptying its cache.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     check_invariants().unwrap();
     assert_eq!(stats().in_use, 0);

@@ -38,6 +38,7 @@ static SETTINGS: Lock<Option<Settings>> = Lock::new(None);
 static HOOKS: Hooks = Hooks {
     committed: protect::commit,
     released: |range| {
+        protect::release(range.clone());
         let base = alloc::arena().start;
         for slot in (range.start..range.end).step_by(alloc::SLOT_BYTES) {
             heat::released(((slot - base) / alloc::SLOT_BYTES) as u32);

@@ -114,6 +114,8 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
             return;
         }
         libc::SIGSYS if synchronous && frame.info.code == SYS_USER_DISPATCH => {
+            // Code in the heap was being stepped: its `syscall` instruction has been executed.
+            step::cancel(state, frame, ordinal);
             on_call(thread, state, frame);
             return;
         }
@@ -142,6 +144,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
         }
         libc::SYS_rt_sigaction => signals::sigaction(state, &args),
         libc::SYS_rt_sigprocmask => signals::sigprocmask(state, frame),
+        libc::SYS_rt_sigpending => signals::sigpending(state, &args),
         libc::SYS_sigaltstack => signals::sigaltstack(state, frame),
         libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
             process::begin_birth(state, frame, nr);
@@ -151,7 +154,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
             exec::begin(state, frame, nr);
             return;
         }
-        libc::SYS_exit => process::exit_thread(thread, frame),
+        libc::SYS_exit => process::exit_thread(thread, state, frame),
         libc::SYS_exit_group => process::exit(state, frame),
         libc::SYS_mprotect
         | libc::SYS_pkey_mprotect
@@ -177,6 +180,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
             return;
         }
         _ => {
+            state.registrations.note(nr, &args);
             kernel_call::begin(state, frame, nr, gate::call());
             return;
         }

@@ -7,7 +7,8 @@
 //!   called malloc)
 //! - accounts: [`heat`]
 //! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
-//!   instructions), `actions` (signal actions), `thread`, `step`, `peek`, `kernel_call`, `signals`, `mappings`
+//!   instructions), `actions` (signal actions), `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
+//!   `signals`, `mappings`
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
 
@@ -31,6 +32,7 @@ mod pku;
 mod probe;
 mod process;
 mod protect;
+mod registrations;
 mod rep;
 pub mod report;
 mod segments;

@@ -9,10 +9,12 @@
 #![allow(unsafe_code)]
 
 use crate::control;
+use crate::memory;
 use crate::protect;
 use crate::signals::Answer;
 use core::ops::Range;
 use thermalloc_alloc as alloc;
+use thermalloc_sys::gate::syscall;
 use thermalloc_sys::mem::{self, PAGE};
 
 /// The monitor's answer to a call on pages of the arena; `None` if the call is the kernel's.
@@ -35,12 +37,51 @@ pub fn answer(nr: i64, args: &[u64; 6]) -> Option<Answer> {
         }
         libc::SYS_madvise => advise(start..end, args[2] as i32),
         libc::SYS_munmap => {
-            discard(start..end);
-            protect::wish(start..end, libc::PROT_NONE);
+            unmap(start..end);
             Some(Ok(0))
         }
-        libc::SYS_mremap => Some(Err(libc::ENOMEM)),
+        libc::SYS_mremap => Some(remap(args, inside)),
         _ => None,
+    }
+}
+
+/// mremap of pages of the heap: shrinks in place, or copies to a mapping outside the arena, since the arena's own pages stay
+/// where they are.
+fn remap(args: &[u64; 6], inside: bool) -> Answer {
+    let [old, old_len, new_len, flags, fixed, _] = args.map(|arg| arg as usize);
+    let fixed_at = flags as i32 & libc::MREMAP_FIXED != 0;
+    let old_len = old_len.next_multiple_of(PAGE);
+    let new_len = new_len.checked_next_multiple_of(PAGE).ok_or(libc::ENOMEM)?;
+    if !inside || new_len == 0 {
+        return Err(libc::EINVAL);
+    }
+    if new_len <= old_len && !fixed_at {
+        unmap(old + new_len..old + old_len);
+        return Ok(old as u64);
+    }
+    if flags as i32 & libc::MREMAP_MAYMOVE == 0 {
+        return Err(libc::ENOMEM);
+    }
+    let map_flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if fixed_at { libc::MAP_FIXED } else { 0 };
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let at = if fixed_at { fixed } else { 0 };
+    // SAFETY: a fresh mapping, or one where the program asked for it.
+    let new = unsafe { syscall(libc::SYS_mmap, &[at, new_len, prot, map_flags as usize, usize::MAX, 0]) };
+    let new = mem::check(new).map_err(|mem::Errno(errno)| errno)?;
+    // SAFETY: the new mapping has at least so many bytes, and nobody else knows it yet.
+    let copy = unsafe { core::slice::from_raw_parts_mut(new as *mut u8, old_len.min(new_len)) };
+    if !memory::read(old, copy) {
+        return Err(libc::EFAULT);
+    }
+    unmap(old..old + old_len);
+    Ok(new as u64)
+}
+
+/// The program gives pages up: they are gone for it until they are allocated again.
+fn unmap(range: Range<usize>) {
+    if !range.is_empty() {
+        discard(range.clone());
+        protect::wish(range, libc::PROT_NONE);
     }
 }
 

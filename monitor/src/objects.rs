@@ -9,6 +9,7 @@
 use crate::clock;
 use crate::config::{Config, MAX_DEPTH, Watch};
 use crate::heat;
+use crate::protect;
 use crate::thread::Thread;
 use crate::memory;
 use crate::unwind::{self, Caller, ModuleMatcher};
@@ -54,6 +55,7 @@ pub fn born(thread: &Thread, address: usize, size: usize, caller: Caller) {
 pub fn died(address: usize) {
     if let Some(object) = alloc::object_at(address).filter(|object| object.watched && object.live) {
         heat::died(&object, clock::now());
+        protect::forget_wishes(object.base..object.base + object.capacity);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::heat;
 use crate::kernel_call::{self, After};
 use crate::memory;
 use crate::protect;
+use crate::registrations;
 use crate::report::{self, End};
 use crate::control;
 use crate::thread::{self, HandlerState, Thread};
@@ -50,8 +51,8 @@ pub enum Birth {
     /// A process with memory of its own; the address of the word in which the child says that it has its copy of
     /// the heap, 0 if it needs none.
     Process(usize),
-    /// A process that borrows this one's memory.
-    Borrower,
+    /// A process that borrows this one's memory; the process that made it.
+    Borrower(i32),
 }
 
 /// What kind of birth a system call asks for.
@@ -60,18 +61,24 @@ struct Request {
     flags: u64,
     /// Lowest address or top of the new stack, 0: the parent's.
     stack_top: u64,
+    /// The word that the kernel clears when the child ends, if the flags say so.
+    child_tid: u64,
 }
 
 fn request(nr: i64, args: &[u64; 6]) -> Option<Request> {
     match nr {
-        libc::SYS_fork => Some(Request { flags: 0, stack_top: 0 }),
-        libc::SYS_vfork => Some(Request { flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64, stack_top: 0 }),
-        libc::SYS_clone => Some(Request { flags: args[0], stack_top: args[1] }),
+        libc::SYS_fork => Some(Request { flags: 0, stack_top: 0, child_tid: 0 }),
+        libc::SYS_vfork => Some(Request {
+            flags: (libc::CLONE_VM | libc::CLONE_VFORK) as u64,
+            stack_top: 0,
+            child_tid: 0,
+        }),
+        libc::SYS_clone => Some(Request { flags: args[0], stack_top: args[1], child_tid: args[3] }),
         libc::SYS_clone3 => {
             // flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size
             let fields = memory::read_value::<[u64; 7]>(args[0] as usize)?;
             let stack_top = if fields[5] == 0 { 0 } else { fields[5].wrapping_add(fields[6]) };
-            Some(Request { flags: fields[0], stack_top })
+            Some(Request { flags: fields[0], stack_top, child_tid: fields[2] })
         }
         _ => None,
     }
@@ -86,7 +93,7 @@ pub fn begin_birth(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     let shares_memory = request.flags & libc::CLONE_VM as u64 != 0;
     let borrows = shares_memory && request.flags & libc::CLONE_VFORK as u64 != 0;
     if borrows {
-        state.birth = Birth::Borrower;
+        state.birth = Birth::Borrower(own_pid());
         kernel_call::begin(state, frame, nr, gate::call());
     } else if shares_memory {
         begin_thread(state, frame, nr, &request);
@@ -109,7 +116,11 @@ fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &
         if request.stack_top != 0 {
             start.context.rsp = request.stack_top;
         }
-        new.in_handler().blocked = state.blocked;
+        let own = new.in_handler();
+        own.blocked = state.blocked;
+        if request.flags & libc::CLONE_CHILD_CLEARTID as u64 != 0 {
+            own.registrations.add(request.child_tid as usize, 4);
+        }
     }
     if request.flags & libc::CLONE_SETTLS as u64 == 0 {
         // It runs on its creator's thread pointer, and so on its creator's slot.
@@ -156,6 +167,8 @@ fn begin_process(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     while !world::close() {
         world::wait_until_open();
     }
+    alloc::fork_prepare();
+    heat::before_fork();
     let word = if control::is_aliased() { shared_word() } else { 0 };
     state.birth = Birth::Process(word);
     kernel_call::begin(state, frame, nr, gate::call());
@@ -180,8 +193,8 @@ pub fn call_returned(thread: &Thread, state: &mut HandlerState, frame: &mut Fram
         Birth::Thread(_) => {}
         Birth::Process(word) if result == 0 => become_child(thread, state, word),
         Birth::Process(word) => await_child(word, result as i32),
-        Birth::Borrower if result == 0 => borrow(thread, state),
-        Birth::Borrower => {}
+        Birth::Borrower(parent) if result == 0 => borrow(thread, state, parent),
+        Birth::Borrower(_) => {}
     }
     if let Some(image) = state.exec.take() {
         exec::failed(image);
@@ -196,9 +209,9 @@ pub fn call_taken_back(state: &mut HandlerState) {
         Birth::Thread(new) => new.retire(),
         Birth::Process(word) => {
             release_word(word);
-            world::open();
+            end_standstill();
         }
-        Birth::None | Birth::Borrower => {}
+        Birth::None | Birth::Borrower(_) => {}
     }
     if let Some(image) = state.exec.take() {
         exec::failed(image);
@@ -229,6 +242,9 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
         release_word(word);
     }
     protect::forked();
+    heat::after_fork();
+    // SAFETY: `begin_process` has taken the locks.
+    unsafe { alloc::fork_child() };
     world::forked();
     clock::restart();
     heat::forked();
@@ -252,6 +268,14 @@ fn await_child(word: usize, child: i32) {
         }
     }
     release_word(word);
+    end_standstill();
+}
+
+/// In the parent: the heap may change again.
+fn end_standstill() {
+    heat::after_fork();
+    // SAFETY: `begin_process` has taken the locks.
+    unsafe { alloc::fork_parent() };
     world::open();
 }
 
@@ -270,9 +294,9 @@ fn is_dead(child: i32) -> bool {
 }
 
 /// In the child of a vfork: it runs on its parent's memory and block, while its parent waits in the stub.
-fn borrow(thread: &Thread, state: &mut HandlerState) {
+fn borrow(thread: &Thread, state: &mut HandlerState, parent: i32) {
     if state.suspended.len() < state.suspended.capacity() {
-        state.suspended.push((own_pid(), state.call.clone()));
+        state.suspended.push((parent, state.call.clone()));
     }
     // The buffers are the parent's to close.
     state.call.forget_openings();
@@ -305,8 +329,11 @@ fn end_borrowing(state: &mut HandlerState) {
 }
 
 /// The thread ends.
-pub fn exit_thread(thread: &Thread, frame: &Frame) -> ! {
-    thread.retire();
+pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
+    registrations::release_robust(thread.tid.load(Ordering::Relaxed) as u32);
+    if !state.vfork_child {
+        thread.retire();
+    }
     loop {
         // SAFETY: ends this thread alone.
         unsafe { syscall(libc::SYS_exit, &[frame.context.rdi as usize]) };

@@ -45,11 +45,52 @@ static COUNTS: AtomicUsize = AtomicUsize::new(0);
 static WISHES: AtomicUsize = AtomicUsize::new(0);
 /// End of the highest watched slot so far.
 static WATCHED_END: AtomicUsize = AtomicUsize::new(0);
+/// Whether the program has ever set a protection in its heap.
+static ANY_WISH: AtomicBool = AtomicBool::new(false);
 static WIDE_OPEN: AtomicU32 = AtomicU32::new(0);
 static SPIN: AtomicBool = AtomicBool::new(false);
 
 /// Set in a wish: the program has set a protection of its own.
 const WISHED: u8 = 0x80;
+
+/// Keeps pages open for the kernel, which accesses them at times of its own, until [`unpin`].
+pub fn pin(range: Range<usize>) {
+    match method() {
+        Some(Method::Pages) => open(range),
+        Some(Method::Key(_)) => retag(&range, Key::from_number(0)),
+        None => {}
+    }
+}
+
+/// Ends a [`pin`].
+pub fn unpin(range: Range<usize>) {
+    match method() {
+        Some(Method::Pages) => close(range),
+        Some(Method::Key(key)) => retag(&range, key),
+        None => {}
+    }
+}
+
+fn retag(range: &Range<usize>, key: Key) {
+    let base = alloc::arena().start;
+    let pages = pages(range);
+    // SAFETY: pages of the arena, which the allocator keeps mapped.
+    if unsafe { key.protect(base + pages.start * PAGE, pages.len() * PAGE, READ_WRITE) }.is_err() {
+        give_up();
+    }
+}
+
+/// Ends the protection of a range whose memory was given back: it may come back unwatched (the allocator's hook).
+pub fn release(range: Range<usize>) {
+    match method() {
+        Some(Method::Pages) => {
+            let _lock = spin();
+            set(range, READ_WRITE);
+        }
+        Some(Method::Key(_)) => retag(&range, Key::from_number(0)),
+        None => {}
+    }
+}
 
 /// Starts protecting: every watched slot in use, and each that [`commit`] is told of from now on.
 pub fn start(method: Method, watched: Watched, aliased: bool) -> Result<(), Errno> {
@@ -198,11 +239,23 @@ pub fn forked() {
 
 /// The program has set the protection of pages of its heap: remembered, and granted while they are open.
 pub fn wish(range: Range<usize>, prot: i32) {
+    ANY_WISH.store(true, Ordering::Relaxed);
     let _lock = spin();
     for page in pages(&range) {
         wish_of(page).store(WISHED | (prot & 7) as u8, Ordering::Relaxed);
     }
     for_runs(pages(&range), |page| count(page).load(Ordering::Relaxed) > 0, apply);
+}
+
+/// An object ends: what the program wished for its pages goes with it.
+pub fn forget_wishes(range: Range<usize>) {
+    if !ANY_WISH.load(Ordering::Relaxed) {
+        return;
+    }
+    let _lock = spin();
+    for page in pages(&range).filter(|&page| wish_of(page).swap(0, Ordering::Relaxed) != 0) {
+        apply(page..page + 1, count(page).load(Ordering::Relaxed) > 0);
+    }
 }
 
 /// Whether the program itself may make this access to an open page.

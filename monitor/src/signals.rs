@@ -45,19 +45,19 @@ pub fn deliver(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, wai
     let fault = RESERVED & bit(signal) != 0 || matches!(signal, libc::SIGFPE | libc::SIGILL);
     let forced = fault && frame.info.code > 0;
     match action.handler {
+        _ if !forced && state.blocked & bit(signal) != 0 => keep_blocked(state, frame),
         // A blocked or ignored fault of the program's own ends it all the same.
         _ if forced && program_mask(state, frame) & bit(signal) != 0 => process::die(thread, state, frame),
         IGNORE if forced => process::die(thread, state, frame),
         IGNORE => {}
         DEFAULT if actions::is_fatal_by_default(signal) => process::die(thread, state, frame),
         DEFAULT => {}
-        _ if state.blocked & bit(signal) != 0 => requeue_blocked(state, frame),
         _ => enter_handler(thread, state, frame, &action, waiting),
     }
 }
 
 /// An asynchronous SIGSEGV, SIGBUS, SIGTRAP or SIGSYS that the program has blocked: kept until it unblocks it.
-fn requeue_blocked(state: &mut HandlerState, frame: &Frame) {
+fn keep_blocked(state: &mut HandlerState, frame: &Frame) {
     let slot = &mut state.kept[reserved_index(frame.info.signo)];
     slot.get_or_insert(frame.info);
 }
@@ -278,6 +278,22 @@ pub fn sigprocmask(state: &mut HandlerState, frame: &mut Frame) -> Answer {
         return Err(libc::EFAULT);
     }
     Ok(0)
+}
+
+/// rt_sigpending: the kernel's answer, and the signals that the monitor keeps for the program.
+pub fn sigpending(state: &HandlerState, args: &[u64; 6]) -> Answer {
+    let [at, size, ..] = *args;
+    if size > 8 {
+        return Err(libc::EINVAL);
+    }
+    let mut pending = 0u64;
+    // SAFETY: the kernel writes one word, which is alive.
+    unsafe { gate::syscall(libc::SYS_rt_sigpending, &[&raw mut pending as usize, 8]) };
+    for info in state.kept.iter().flatten() {
+        pending |= bit(info.signo);
+    }
+    let bytes = pending.to_ne_bytes();
+    if memory::write(at as usize, &bytes[..size as usize]) { Ok(0) } else { Err(libc::EFAULT) }
 }
 
 /// sigaltstack.

@@ -42,6 +42,9 @@ const SYNCHRONOUS: u64 = 1 << (libc::SIGSEGV - 1)
 /// Ranges that one instruction can have open: its operands, and pages that faulted besides.
 const MAX_OPENED: usize = CAPACITY + 24;
 
+/// `si_code` of a trap that the trap flag has caused.
+const TRAP_TRACE: i32 = 2;
+
 /// Bits of a page-fault error code.
 const FAULT_STORE: u64 = 1 << 1;
 const FAULT_FETCH: u64 = 1 << 4;
@@ -253,7 +256,7 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
 pub fn owns_trap(state: &HandlerState, frame: &Frame) -> bool {
     match state.step.running {
         Some(Running { string: Some(run), .. }) => frame.context.rip == run.stub.trapped,
-        Some(_) => true,
+        Some(_) => frame.info.code == TRAP_TRACE,
         None => false,
     }
 }
@@ -274,11 +277,11 @@ pub fn finish(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool 
         hide_trap_flag(frame, running.traced);
     }
     state.step.close_all();
-    restore(&mut state.step, frame, &running);
     let now = clock::now();
     for access in &state.step.accesses[..state.step.count] {
         heat::charge(access, thread, now);
     }
+    restore(&mut state.step, frame, &running);
     TOTALS.steps.fetch_add(1, Ordering::Relaxed);
     running.traced
 }

@@ -21,6 +21,7 @@ use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
 use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
+use crate::registrations::Registrations;
 use crate::step::Step;
 use crate::unwind::UnwindState;
 use crate::world;
@@ -90,6 +91,8 @@ pub struct HandlerState {
     pub birth: Birth,
     /// The environment handed to an exec on its way.
     pub exec: Option<ExecImage>,
+    /// Memory that the kernel accesses by itself for this thread.
+    pub registrations: Registrations,
     /// Decoder with its tables warmed.
     pub decoder: DecoderState,
     /// Whether this is a vfork child that borrows its parent's block.
@@ -367,6 +370,7 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     state.kept = [None; 4];
     state.birth = Birth::None;
     state.exec = None;
+    state.registrations.clear();
     state.vfork_child = false;
     state.suspended.clear();
     thread.depth.set(0);
@@ -416,6 +420,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
             kept: [None; 4],
             birth: Birth::None,
             exec: None,
+            registrations: Registrations::default(),
             decoder: DecoderState::new(*xsave_layout()),
             vfork_child: false,
         }));

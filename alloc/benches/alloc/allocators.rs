@@ -1,4 +1,5 @@
-//! The allocators compared, behind one trait. Ours is called through functions that are not inlined, as the C symbols are.
+//! The allocators compared, behind one trait. Ours is called through functions that are not inlined, as the C
+//! symbols are.
 //!
 //! # Safety
 //! Thin forwarding; sizes and alignments come from the patterns and are valid.

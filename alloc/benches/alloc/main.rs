@@ -1,7 +1,9 @@
-//! `make bench-alloc`: time and peak memory of this allocator, mimalloc and glibc's on patterns and real programs.
+//! `make bench-alloc`: time and peak memory of this allocator, mimalloc and glibc's on patterns and real
+//! programs.
 //!
-//! Every measurement is a process of its own, and the allocators take turns, so that what else the machine does hits all alike. Time is
-//! user plus system time. `--smoke` makes a short run of everything; names of patterns select some.
+//! Every measurement is a process of its own, and the allocators take turns, so that what else the machine
+//! does hits all alike. Time is user plus system time. `--smoke` makes a short run of everything; names of
+//! patterns select some.
 #![allow(unsafe_code)]
 
 mod allocators;

@@ -1,4 +1,5 @@
-//! The patterns: what programs do to an allocator, each with its randomness fixed. Objects are touched as a program would.
+//! The patterns: what programs do to an allocator, each with its randomness fixed. Objects are touched as a
+//! program would.
 //!
 //! # Safety
 //! Every object is touched only while live, within its size.

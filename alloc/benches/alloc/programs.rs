@@ -37,7 +37,7 @@ pub fn available(smoke: bool) -> Vec<Program> {
     let size = if smoke { "2000" } else { "60000" };
     let mut programs = Vec::new();
     if Path::new("/usr/bin/python3").exists() {
-        let argv = ["/usr/bin/python3", "-S", "-E", "-c", &PYTHON.replace("SIZE", size)].map(String::from);
+        let argv = ["/usr/bin/python3", "-S", "-s", "-c", &PYTHON.replace("SIZE", size)].map(String::from);
         programs.push(Program { name: "python3", argv: argv.into(), libraries: libraries.clone() });
     }
     if let Some(argv) = cc1(if smoke { 50 } else { 3000 }) {

@@ -118,13 +118,15 @@ pub fn run() {
     let stop = AtomicBool::new(false);
     let set = Set::new();
     std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| churn(&stop));
+        let threads = [(); 3].map(|()| scope.spawn(|| churn(&stop)));
+        {
+            let _stop = Stop(&stop);
+            for _ in 0..20 {
+                fork_once(&set);
+            }
         }
-        let _stop = Stop(&stop);
-        for _ in 0..20 {
-            fork_once(&set);
-        }
+        // The scope's own end does not wait for what runs at a thread's end: emptying its cache.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     assert!(set.holds(0) && set.free());
     check_invariants().unwrap();

@@ -1,4 +1,5 @@
-//! A model of the heap: what is live, with which contents. Random operations run against heap and model alike.
+//! A model of the heap: what is live, with which contents. Random operations run against heap and model
+//! alike.
 //!
 //! # Safety
 //! The model's objects are the heap's live objects, and nobody else's.
