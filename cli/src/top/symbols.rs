@@ -14,7 +14,7 @@ pub struct Function {
     pub name: String,
     /// Whether `name` is a function's name.
     pub known: bool,
-    /// Whether its source is a language's standard library's: line tables give inlined functions no qualified names.
+    /// Whether its source is a standard library's or the allocator's: line tables give functions no qualified names.
     pub standard: bool,
     /// `directory/file:line`; empty if unknown.
     pub line: String,
@@ -123,7 +123,8 @@ const STANDARD: [&str; 5] =
     ["/library/alloc/src/", "/library/core/src/", "/library/std/src/", "/rust/deps/", "/usr/include/c++/"];
 
 fn is_standard(file: &str) -> bool {
-    STANDARD.iter().any(|part| file.contains(part))
+    let is_allocator = || file.contains("thermalloc") && file.ends_with("/src/global.rs");
+    STANDARD.iter().any(|part| file.contains(part)) || is_allocator()
 }
 
 /// The last two parts of a path, and the line.
@@ -148,7 +149,8 @@ mod tests {
     fn standard_libraries_are_told_by_their_path() {
         assert!(is_standard("/rustc/0123abcd/library/alloc/src/alloc.rs"));
         assert!(is_standard("/usr/include/c++/12/bits/new_allocator.h"));
-        assert!(!is_standard("/home/me/service/src/alloc.rs"));
+        assert!(is_standard("/home/me/.cargo/git/checkouts/thermalloc-0123/4567/thermalloc/src/global.rs"));
+        assert!(!is_standard("/home/me/service/src/alloc.rs") && !is_standard("/home/me/service/src/global.rs"));
     }
 
     #[test]
