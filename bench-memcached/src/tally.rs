@@ -113,7 +113,8 @@ impl Tally {
             }
         };
         tally.count += 1;
-        tally.latency_us.saturating_record(latency.as_micros().try_into().unwrap_or(u64::MAX));
+        let latency = latency.as_micros().try_into().unwrap_or(u64::MAX);
+        tally.latency_us.record(latency).expect("the histogram grows");
     }
 
     /// Adds another thread's tally.
@@ -158,6 +159,16 @@ mod tests {
         assert_eq!(left.hottest(9), [(4, KeyCount { sets: 0, gets: 2 }), (2, KeyCount { sets: 1, gets: 0 })]);
         assert_eq!(left.hottest(1).len(), 1);
         assert_eq!((left.deviations.count, &left.deviations.first[..]), (1, &["bad".to_string()][..]));
+    }
+
+    #[test]
+    fn latencies_of_any_length_keep_three_digits() {
+        let mut tally = Tally::default();
+        for latency in [7, 20_000, 3_600_000_000] {
+            tally.answer(Kind::Get, 1, Duration::from_micros(latency));
+            let recorded = tally.gets.latency_us.max();
+            assert!(recorded >= latency && recorded - latency <= latency / 1000, "{latency}: {recorded}");
+        }
     }
 
     #[test]

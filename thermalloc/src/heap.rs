@@ -119,7 +119,8 @@ unsafe fn resize(
     caller: Caller,
 ) -> Result<*mut u8, Misuse> {
     let watch = watch_for(size, &caller);
-    let stays = (watch == Watch::Watched) == alloc::is_watched(at as usize) && (at as usize).is_multiple_of(align);
+    let stays =
+        (watch == Watch::Watched) == alloc::is_watched(at as usize) && (at as usize).is_multiple_of(align);
     // SAFETY: forwarded to the caller.
     if stays && unsafe { alloc::resize_in_place(at, size) } {
         objects::died(at as usize);
@@ -150,14 +151,19 @@ pub fn as_runtime<R>(act: impl FnOnce() -> R) -> R {
 pub fn say_misuse(function: &str, at: usize, misuse: Misuse) {
     let mut line = Line::new();
     let _ = match misuse {
-        Misuse::DoubleFree => write!(line, "thermalloc: {function}({at:#x}): double free: the object is free already\n"),
+        Misuse::DoubleFree => {
+            write!(line, "thermalloc: {function}({at:#x}): double free: the object is free already\n")
+        }
         Misuse::Interior { base } => write!(
             line,
             "thermalloc: {function}({at:#x}): not the start of an object: it lies {} bytes inside the one at {base:#x}\n",
             at - base
         ),
         Misuse::Foreign => {
-            write!(line, "thermalloc: {function}({at:#x}): foreign pointer: no object of this heap is there\n")
+            write!(
+                line,
+                "thermalloc: {function}({at:#x}): foreign pointer: no object of this heap is there\n"
+            )
         }
     };
     gate::write_all(2, line.bytes());

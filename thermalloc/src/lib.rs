@@ -52,7 +52,7 @@ pub fn is_running() -> bool {
     control::is_started() && !control::is_paused()
 }
 
-/// The report as it stands.
+/// The report as it stands; an empty one when monitoring was never started.
 pub fn snapshot() -> Report {
     heap::as_runtime(|| reports::snapshot(reports::End::Interval, 0))
 }
@@ -60,18 +60,31 @@ pub fn snapshot() -> Report {
 /// Writes the report as it stands, to `path` or where [`Config::out`] says, and returns where it is.
 ///
 /// # Errors
-/// When the file cannot be written; the message says why.
+/// When monitoring was never started, as in [`Mode::Off`], or when the file cannot be written; the message says why.
 pub fn report(path: Option<&Path>) -> Result<PathBuf, ReportError> {
-    heap::as_runtime(|| reports::write_now(path)).map_err(ReportError)
+    if !control::is_started() {
+        return Err(ReportError::NotStarted);
+    }
+    heap::as_runtime(|| reports::write_now(path)).map_err(ReportError::NotWritten)
 }
 
-/// Why a report could not be written.
+/// Why there is no report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReportError(String);
+pub enum ReportError {
+    /// Nothing has been watched: monitoring was never started, or the mode is off.
+    NotStarted,
+    /// The file cannot be written: what the system says, with the path.
+    NotWritten(String),
+}
 
 impl std::fmt::Display for ReportError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::NotStarted => {
+                f.write_str("nothing has been watched: start monitoring first, in another mode than off")
+            }
+            Self::NotWritten(why) => f.write_str(why),
+        }
     }
 }
 

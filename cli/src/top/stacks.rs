@@ -77,7 +77,8 @@ pub fn telling(site: &Site, frames: &[Frame], symbols: &mut Symbols<'_>) -> Opti
 
 fn is_shim(function: &Function) -> bool {
     let name = function.name.as_str();
-    function.module == RUNTIME || function.known && (ALLOCATORS.contains(&name) || is_library(name))
+    let named = || function.known && (ALLOCATORS.contains(&name) || is_library(name));
+    function.module == RUNTIME || function.standard || named()
 }
 
 fn is_library(name: &str) -> bool {
@@ -93,7 +94,13 @@ mod tests {
     use super::*;
 
     fn function(name: &str, module: &str) -> Function {
-        Function { name: name.into(), known: true, line: String::new(), module: module.into() }
+        Function {
+            name: name.into(),
+            known: true,
+            standard: false,
+            line: String::new(),
+            module: module.into(),
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Function {
     pub name: String,
     /// Whether `name` is a function's name.
     pub known: bool,
+    /// Whether its source is a standard library's or the allocator's: line tables give functions no qualified names.
+    pub standard: bool,
     /// `directory/file:line`; empty if unknown.
     pub line: String,
     /// The file name of the module; empty if unknown.
@@ -56,7 +58,7 @@ impl<'a> Symbols<'a> {
 }
 
 fn unnamed(name: String, module: String) -> Function {
-    Function { name, known: false, line: String::new(), module }
+    Function { name, known: false, standard: false, line: String::new(), module }
 }
 
 /// The last part of a path; control characters would upset the terminal.
@@ -95,23 +97,34 @@ fn lookup(loader: &Loader, probe: u64, module: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     if let Ok(mut frames) = loader.find_frames(probe) {
         while let Ok(Some(frame)) = frames.next() {
+            let standard = frame.location.as_ref().is_some_and(|at| at.file.is_some_and(is_standard));
             let line = frame.location.and_then(|at| Some(line(at.file?, at.line))).unwrap_or_default();
             let name = frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?)));
             if let Some(name) = name {
                 let (name, module) = (printable(&name), module.to_owned());
-                functions.push(Function { name, known: true, line, module });
+                functions.push(Function { name, known: true, standard, line, module });
             }
         }
     }
     if functions.is_empty()
         && let Some(symbol) = loader.find_symbol(probe)
     {
-        let line = loader.find_location(probe).ok().flatten();
-        let line = line.and_then(|at| Some(self::line(at.file?, at.line))).unwrap_or_default();
+        let location = loader.find_location(probe).ok().flatten();
+        let standard = location.as_ref().is_some_and(|at| at.file.is_some_and(is_standard));
+        let line = location.and_then(|at| Some(self::line(at.file?, at.line))).unwrap_or_default();
         let (name, module) = (printable(&demangle(symbol)), module.to_owned());
-        functions.push(Function { name, known: true, line, module });
+        functions.push(Function { name, known: true, standard, line, module });
     }
     functions
+}
+
+/// Where the sources of Rust's library, of the crates it is built with, and of C++'s headers lie.
+const STANDARD: [&str; 5] =
+    ["/library/alloc/src/", "/library/core/src/", "/library/std/src/", "/rust/deps/", "/usr/include/c++/"];
+
+fn is_standard(file: &str) -> bool {
+    let is_allocator = || file.contains("thermalloc") && file.ends_with("/src/global.rs");
+    STANDARD.iter().any(|part| file.contains(part)) || is_allocator()
 }
 
 /// The last two parts of a path, and the line.
@@ -130,6 +143,14 @@ mod tests {
         assert_eq!(line("/build/src/deep/main.c", Some(7)), "deep/main.c:7");
         assert_eq!(line("main.c", None), "main.c");
         assert_eq!(line("/main.c", Some(1)), "main.c:1");
+    }
+
+    #[test]
+    fn standard_libraries_are_told_by_their_path() {
+        assert!(is_standard("/rustc/0123abcd/library/alloc/src/alloc.rs"));
+        assert!(is_standard("/usr/include/c++/12/bits/new_allocator.h"));
+        assert!(is_standard("/home/me/.cargo/git/checkouts/thermalloc-0123/4567/thermalloc/src/global.rs"));
+        assert!(!is_standard("/home/me/service/src/alloc.rs") && !is_standard("/home/me/service/src/global.rs"));
     }
 
     #[test]

@@ -14,12 +14,10 @@ mod command;
 mod counters;
 mod server;
 mod session;
-mod standin;
 mod store;
 
 use clap::{Parser, ValueEnum};
 use server::Service;
-use standin as thermalloc;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,7 +35,7 @@ struct Args {
     /// How the heap is watched
     #[arg(long, value_enum, default_value = "off")]
     mode: Mode,
-    /// Where the report goes
+    /// Where the report goes [default: heat.PID.json]
     #[arg(long, value_name = "PATH")]
     report: Option<PathBuf>,
     /// Threads that serve connections
@@ -53,6 +51,8 @@ enum Mode {
     Pp,
     /// A protection key and single step
     Mpk,
+    /// The best of these that this machine can do
+    Auto,
 }
 
 impl From<Mode> for thermalloc::Mode {
@@ -61,6 +61,7 @@ impl From<Mode> for thermalloc::Mode {
             Mode::Off => Self::Off,
             Mode::Pp => Self::Pp,
             Mode::Mpk => Self::Mpk,
+            Mode::Auto => Self::Auto,
         }
     }
 }
@@ -76,15 +77,22 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    let config = thermalloc::Config { mode: args.mode.into(), ..thermalloc::Config::default() };
     // Before the first other thread is there: the runtime's are started by `serve`.
-    thermalloc::start(&config).map_err(|e| format!("the heap cannot be watched: {e}"))?;
-    let service = Service::new();
-    serve(args, &service).map_err(|e| format!("{}: {e}", args.listen))?;
-    // The store is still there, so its keys and values are live objects of the report.
-    let reported = args.report.as_deref().map_or(Ok(()), report);
+    thermalloc::start(&config(args)).map_err(|e| format!("the heap cannot be watched: {e}"))?;
+    // Never dropped, so that its keys and values are live objects of the report written at exit, too.
+    let service = Box::leak(Box::new(Service::new()));
+    serve(args, service).map_err(|e| format!("{}: {e}", args.listen))?;
     thermalloc::stop();
-    reported
+    args.report.as_deref().map_or(Ok(()), report)
+}
+
+fn config(args: &Args) -> thermalloc::Config {
+    let mut config = thermalloc::Config { mode: args.mode.into(), ..thermalloc::Config::default() };
+    if let Some(path) = &args.report {
+        // A fatal signal leaves a report too, in the same place.
+        config.out = path.to_string_lossy().into_owned();
+    }
+    config
 }
 
 fn serve(args: &Args, service: &std::sync::Arc<Service>) -> std::io::Result<()> {
@@ -96,8 +104,12 @@ fn serve(args: &Args, service: &std::sync::Arc<Service>) -> std::io::Result<()> 
 }
 
 fn report(path: &Path) -> Result<(), String> {
-    let written = thermalloc::report(Some(path)).map_err(|e| format!("no report: {e}"))?;
+    let line = match thermalloc::report(Some(path)) {
+        Ok(written) => format!("report in {}", written.display()),
+        Err(thermalloc::ReportError::NotStarted) => "no report: nothing is watched in mode off".to_owned(),
+        Err(error) => return Err(format!("no report: {error}")),
+    };
     // Whoever reads this may be gone by now.
-    let _ = writeln!(std::io::stdout(), "report in {}", written.display());
+    let _ = writeln!(std::io::stdout(), "{line}");
     Ok(())
 }

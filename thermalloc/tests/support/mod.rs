@@ -19,11 +19,25 @@ pub fn service_program() -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "thermalloc", "--example", "service", "--target-dir"]);
     build.arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
-    if profile.ends_with("release") {
-        build.arg("--release");
+    match profile.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => {}
+        Some(name) => drop(build.args(["--profile", name])),
     }
     assert!(build.status().expect("cargo starts").success(), "the example does not build");
     profile.join("examples/service")
+}
+
+/// Whether the CPU has protection keys and the kernel uses them. If not, says so; a failure if `REQUIRE_PKU=1`.
+pub fn has_keys() -> bool {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
+    let has = flags.any(|line| line.split_whitespace().any(|flag| flag == "ospke"));
+    if !has {
+        let required = std::env::var_os("REQUIRE_PKU").is_some_and(|v| v == "1");
+        assert!(!required, "REQUIRE_PKU=1, but the CPU has no protection keys");
+        println!("SKIP: the CPU has no protection keys");
+    }
+    has
 }
 
 /// A server on a port of the loopback interface; killed when dropped.
