@@ -15,7 +15,12 @@ use core::ptr::null_mut;
 ///
 /// # Safety
 /// Nobody else uses the object meanwhile.
-pub unsafe fn duplicate(pointer: *mut u8, new_size: usize, align: usize, watch: Watch) -> Result<*mut u8, Misuse> {
+pub unsafe fn duplicate(
+    pointer: *mut u8,
+    new_size: usize,
+    align: usize,
+    watch: Watch,
+) -> Result<*mut u8, Misuse> {
     let object = release::live(pointer as usize)?;
     let Some(target) = target(&object, new_size, align, watch) else { return Ok(null_mut()) };
     // SAFETY: both are objects of at least so many bytes, one the caller's, one new.

@@ -111,39 +111,11 @@ fn call_for_runtime(frame: &mut Frame) {
 }
 
 fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
-    let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let synchronous = is_synchronous(frame);
-    match frame.info.signo {
-        libc::SIGSEGV if synchronous => {
-            if step::on_fault(state, frame) == Fault::Resumed {
-                return;
-            }
-        }
-        libc::SIGTRAP if synchronous && state.step.is_running() && step::owns_trap(state, frame) => {
-            if !step::finish(state, frame, ordinal) {
-                return;
-            }
-        }
-        libc::SIGTRAP if synchronous && kernel_call::place(frame.context.rip) == Place::After => {
-            process::call_returned(thread, state, frame);
-            return;
-        }
-        libc::SIGTRAP if synchronous && rewrite::is_site(frame.context.rip) => {
-            frame.context.rip += 1;
-            on_call(thread, state, frame, frame.context.rax as i64);
-            return;
-        }
-        libc::SIGSYS if synchronous && frame.info.code == SYS_USER_DISPATCH => {
-            // Code in the heap was being stepped: its `syscall` instruction has been executed.
-            step::cancel(state, frame, ordinal);
-            on_call(thread, state, frame, frame.info.syscall());
-            return;
-        }
-        _ => {}
+    if synchronous && serve(thread, state, frame) {
+        return;
     }
-    if state.step.is_running() {
-        step::cancel(state, frame, ordinal);
-    }
+    step::cancel(state, frame, thread.ordinal.load(Ordering::Relaxed));
     if synchronous
         && frame.info.signo == libc::SIGSYS
         && kernel_call::place(frame.context.rip) == Place::After
@@ -153,6 +125,35 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     }
     let waiting = signals::settle(thread, state, frame);
     signals::deliver(thread, state, frame, waiting);
+}
+
+/// Deals with what the monitor itself has brought about; false if the signal is the program's.
+fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
+    let ordinal = thread.ordinal.load(Ordering::Relaxed);
+    let rip = frame.context.rip;
+    match frame.info.signo {
+        libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
+        libc::SIGTRAP if step::owns_trap(state, frame) => {
+            let program_wants_it = step::finish(state, frame, ordinal);
+            !program_wants_it
+        }
+        libc::SIGTRAP if kernel_call::place(rip) == Place::After => {
+            process::call_returned(thread, state, frame);
+            true
+        }
+        libc::SIGTRAP if rewrite::is_site(rip) => {
+            frame.context.rip += 1;
+            on_call(thread, state, frame, frame.context.rax as i64);
+            true
+        }
+        libc::SIGSYS if frame.info.code == SYS_USER_DISPATCH => {
+            // Code in the heap was being stepped: its `syscall` instruction has been executed.
+            step::cancel(state, frame, ordinal);
+            on_call(thread, state, frame, frame.info.syscall());
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The program makes a system call.

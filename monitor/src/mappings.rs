@@ -26,7 +26,7 @@ pub fn answer(nr: i64, args: &[u64; 6]) -> Option<Answer> {
     if !touches {
         return None;
     }
-    let inside = start >= arena.start && end <= arena.end && start % PAGE == 0;
+    let inside = start >= arena.start && end <= arena.end && start.is_multiple_of(PAGE);
     match nr {
         libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_munmap | libc::SYS_madvise if !inside => {
             Some(Err(libc::EINVAL))

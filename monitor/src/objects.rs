@@ -36,7 +36,7 @@ pub fn is_wanted(size: usize, ip: u64) -> bool {
     watch.min_size.is_none_or(|min| size >= min)
         && watch.max_size.is_none_or(|max| size <= max)
         && module.as_ref().is_none_or(|module| module.matches(ip))
-        && watch.sample.is_none_or(|n| SEQUENCE.fetch_add(1, Ordering::Relaxed) % n == 0)
+        && watch.sample.is_none_or(|n| SEQUENCE.fetch_add(1, Ordering::Relaxed).is_multiple_of(n))
 }
 
 /// An object begins.

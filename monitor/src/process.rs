@@ -128,7 +128,7 @@ fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &
     kernel_call::begin(state, frame, nr, gate::clone());
     // The child takes no signal before it has a signal stack; the parent's mask comes back with the call's return.
     state.call.after = After::Mask(mask);
-    frame.mask = u64::MAX & !actions::RESERVED;
+    frame.mask = !actions::RESERVED;
     frame.context.r9 = new as *const Thread as u64;
     state.birth = Birth::Thread(new);
 }

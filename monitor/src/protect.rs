@@ -108,11 +108,6 @@ pub fn start(method: Method, watched: Watched, aliased: bool) -> Result<(), Errn
     Ok(())
 }
 
-/// Stops protecting; the caller opens what is closed with [`open_everything`] first.
-pub fn stop() {
-    METHOD.store(OFF, Ordering::Release);
-}
-
 /// How pages are closed now; `None` when nothing is protected.
 pub fn method() -> Option<Method> {
     // Acquire pairs with the Release of `start`.
@@ -160,12 +155,7 @@ pub fn commit(range: Range<usize>) {
                 set(range, closed_prot());
             }
         }
-        Some(Method::Key(key)) => {
-            // SAFETY: the range is the allocator's; its contents stay reachable through the key.
-            if unsafe { key.protect(range.start, range.len(), READ_WRITE) }.is_err() {
-                give_up();
-            }
-        }
+        Some(Method::Key(key)) => retag(&range, key),
         None => {}
     }
 }
@@ -194,15 +184,11 @@ pub fn close(range: Range<usize>) {
     }
     let _lock = spin();
     let wide_open = WIDE_OPEN.load(Ordering::Relaxed) > 0;
-    for_runs(
-        pages(&range),
-        |page| leave(page),
-        |run, changed| {
-            if changed && !wide_open {
-                apply(run, false);
-            }
-        },
-    );
+    for_runs(pages(&range), leave, |run, changed| {
+        if changed && !wide_open {
+            apply(run, false);
+        }
+    });
 }
 
 /// Opens all watched memory to every thread, until [`close_everything`].

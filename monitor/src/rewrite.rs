@@ -55,7 +55,9 @@ pub fn scan(mapping: Range<usize>) -> Result<(), Errno> {
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        if instruction.mnemonic() == Mnemonic::Syscall && !gate::range().contains(&(instruction.ip() as usize)) {
+        if instruction.mnemonic() == Mnemonic::Syscall
+            && !gate::range().contains(&(instruction.ip() as usize))
+        {
             replace(instruction.ip() as usize)?;
         }
     }

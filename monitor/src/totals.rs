@@ -12,7 +12,7 @@ use thermalloc_format as format;
 
 /// The counters; the names are those of heat.json.
 #[derive(Debug, Default)]
-#[expect(missing_docs, reason = "each field is documented where heat.json is")]
+#[allow(missing_docs, reason = "each field is documented where heat.json is")]
 pub struct Totals {
     pub allocs: AtomicU64,
     pub frees: AtomicU64,

@@ -82,8 +82,15 @@ unsafe extern "C" {
     static thermalloc_gate_clone: u8;
     static thermalloc_gate_clone_done: u8;
     static thermalloc_gate_end: u8;
-    fn thermalloc_gate_syscall(nr: i64, a0: usize, a1: usize, a2: usize, a3: usize, a4: usize, a5: usize)
-    -> isize;
+    fn thermalloc_gate_syscall(
+        nr: i64,
+        a0: usize,
+        a1: usize,
+        a2: usize,
+        a3: usize,
+        a4: usize,
+        a5: usize,
+    ) -> isize;
 }
 
 /// The code that Syscall User Dispatch lets pass.
@@ -157,9 +164,7 @@ pub unsafe fn syscall(nr: i64, args: &[usize]) -> isize {
 pub fn write_all(fd: i32, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the kernel only reads `bytes`, which is a live slice.
-        let n = unsafe {
-            syscall(libc::SYS_write, &[fd as usize, bytes.as_ptr() as usize, bytes.len()])
-        };
+        let n = unsafe { syscall(libc::SYS_write, &[fd as usize, bytes.as_ptr() as usize, bytes.len()]) };
         match n {
             n if n > 0 => bytes = &bytes[n as usize..],
             n if n == -(libc::EINTR as isize) => {}
@@ -183,10 +188,7 @@ pub fn abort() -> ! {
     // SAFETY: the kernel reads a zeroed kernel_sigaction (SIG_DFL) and a signal mask, both live locals.
     unsafe {
         syscall(libc::SYS_rt_sigaction, &[libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8]);
-        syscall(
-            libc::SYS_rt_sigprocmask,
-            &[libc::SIG_UNBLOCK as usize, &raw const unblock as usize, 0, 8],
-        );
+        syscall(libc::SYS_rt_sigprocmask, &[libc::SIG_UNBLOCK as usize, &raw const unblock as usize, 0, 8]);
         let pid = syscall(libc::SYS_getpid, &[]) as usize;
         let tid = syscall(libc::SYS_gettid, &[]) as usize;
         syscall(libc::SYS_tgkill, &[pid, tid, libc::SIGABRT as usize]);

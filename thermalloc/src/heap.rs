@@ -152,17 +152,17 @@ pub fn say_misuse(function: &str, at: usize, misuse: Misuse) {
     let mut line = Line::new();
     let _ = match misuse {
         Misuse::DoubleFree => {
-            write!(line, "thermalloc: {function}({at:#x}): double free: the object is free already\n")
+            writeln!(line, "thermalloc: {function}({at:#x}): double free: the object is free already")
         }
-        Misuse::Interior { base } => write!(
+        Misuse::Interior { base } => writeln!(
             line,
-            "thermalloc: {function}({at:#x}): not the start of an object: it lies {} bytes inside the one at {base:#x}\n",
+            "thermalloc: {function}({at:#x}): not the start of an object: it lies {} bytes inside the one at {base:#x}",
             at - base
         ),
         Misuse::Foreign => {
-            write!(
+            writeln!(
                 line,
-                "thermalloc: {function}({at:#x}): foreign pointer: no object of this heap is there\n"
+                "thermalloc: {function}({at:#x}): foreign pointer: no object of this heap is there"
             )
         }
     };

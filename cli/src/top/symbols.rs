@@ -150,7 +150,9 @@ mod tests {
         assert!(is_standard("/rustc/0123abcd/library/alloc/src/alloc.rs"));
         assert!(is_standard("/usr/include/c++/12/bits/new_allocator.h"));
         assert!(is_standard("/home/me/.cargo/git/checkouts/thermalloc-0123/4567/thermalloc/src/global.rs"));
-        assert!(!is_standard("/home/me/service/src/alloc.rs") && !is_standard("/home/me/service/src/global.rs"));
+        assert!(
+            !is_standard("/home/me/service/src/alloc.rs") && !is_standard("/home/me/service/src/global.rs")
+        );
     }
 
     #[test]
