@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 target := $(or $(CARGO_TARGET_DIR),target)
+release := $(target)/release
 packages = $(shell cat tests/packages.txt)
 
 .PHONY: help build demo test packages lint bench-alloc soak clean
@@ -9,18 +10,18 @@ packages = $(shell cat tests/packages.txt)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## target/release/thermalloc and target/release/libthermalloc.so
-	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload
+# One command, so that dependencies are built once, with the same features.
+build: ## target/release/thermalloc, libthermalloc.so, the load generator and the example service
+	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p thermalloc \
+	    --lib --bins --example service
 
 demo: build ## memcached under the monitor, with a load; ends with its hottest sites and objects
-	$(CARGO) build --release -p bench-memcached
-	$(CARGO) build --release -p thermalloc --example service
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
-	$(CARGO) build --release -p bench-memcached
-	REQUIRE_MEMCACHED=1 $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
-	THERMALLOC_TEST_BIN=$(abspath $(target)/release) $(CARGO) test -p thermalloc-tests --profile checked
+	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
+	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
+	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked
 
 packages:
 	@.ci/install $(packages)
@@ -35,7 +36,7 @@ bench-alloc: build ## time and peak memory against glibc and mimalloc, into resu
 	$(CARGO) bench -p thermalloc-alloc --bench alloc
 
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
-	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(target)/release) \
+	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \
 	    $(CARGO) test -p thermalloc-tests --profile checked -- soak:: --nocapture
 
 clean: ## removes what was built

@@ -5,6 +5,7 @@ use std::borrow::BorrowMut;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -87,11 +88,22 @@ impl Sandbox {
         self.root().join(name)
     }
 
-    /// `thermalloc run ...` in the directory, with the stand-in.
+    /// `thermalloc run ...` in the directory, with the stand-in. Signals that the tests are started with as ignored (a job in
+    /// the background ignores SIGINT) have their defaults: a shell cannot trap ignored ones.
+    #[allow(unsafe_code)]
     pub fn run<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, arguments: I) -> Command {
         let mut command = Command::new(PROGRAM);
         command.arg("run").args(arguments).current_dir(self.root()).stdin(Stdio::null());
         command.env("THERMALLOC_LIB", fake_runtime());
+        // SAFETY: only system calls, between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         command
     }
 

@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds the example in the profile of this test and returns its path: `cargo test --test` alone does not.
+/// The built example: that of `THERMALLOC_TEST_SERVICE`, or one built here in the profile of this test, for `cargo test`
+/// alone does not build it.
 pub fn service_program() -> PathBuf {
+    if let Some(built) = std::env::var_os("THERMALLOC_TEST_SERVICE") {
+        return built.into();
+    }
     let test = std::env::current_exe().expect("this test has a path");
     let profile = test.parent().and_then(Path::parent).expect("the test lies in target/PROFILE/deps");
     let target = profile.parent().expect("the profile lies in target");
