@@ -44,8 +44,9 @@ const MAX_OPENED: usize = CAPACITY + 24;
 
 /// `si_code` of a fault that the page's protection has caused.
 const SEGV_ACCERR: i32 = 2;
-/// `si_code` of a trap that the trap flag has caused.
-const TRAP_TRACE: i32 = 2;
+/// `si_code` of a breakpoint instruction. A trap that the trap flag has caused has a code of its own, TRAP_TRACE, but some
+/// virtual machines lose the bit that tells (BS of DR6), and then it is TRAP_BRKPT.
+const SI_KERNEL: i32 = 0x80;
 
 /// Bits of a page-fault error code.
 const FAULT_STORE: u64 = 1 << 1;
@@ -260,7 +261,7 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
 pub fn owns_trap(state: &HandlerState, frame: &Frame) -> bool {
     match state.step.running {
         Some(Running { string: Some(run), .. }) => frame.context.rip == run.stub.trapped,
-        Some(_) => frame.info.code == TRAP_TRACE,
+        Some(_) => frame.info.code != SI_KERNEL,
         None => false,
     }
 }
