@@ -29,7 +29,7 @@ packages:
 lint: ## format, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --profile checked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --profile checked
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --profile checked
 
 bench-alloc: build ## time and peak memory against glibc and mimalloc, into results/alloc.json
 	@.ci/install libmimalloc-dev python3-minimal gcc || echo "without libmimalloc.so real programs are left out"
