@@ -25,6 +25,8 @@ pub struct Hooks {
     pub open: fn(Range<usize>),
     /// Ends what [`open`](Self::open) began.
     pub close: fn(Range<usize>),
+    /// Runs a function of the allocator's that libc has called, as if the program had called malloc.
+    pub inside: fn(fn()),
 }
 
 static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(core::ptr::null_mut());

@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 use crate::cache::Cache;
+use crate::hooks::hooks;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use thermalloc_sys::lock::Lock;
@@ -45,7 +46,10 @@ pub(crate) fn make_key() {
 }
 
 extern "C" fn at_exit(_cache: *mut c_void) {
-    thread_exit();
+    match hooks() {
+        Some(hooks) => (hooks.inside)(thread_exit),
+        None => thread_exit(),
+    }
 }
 
 /// The calling thread's cache, if it has one.

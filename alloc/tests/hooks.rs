@@ -35,6 +35,7 @@ static HOOKS: Hooks = Hooks {
         protect(range, libc::PROT_READ | libc::PROT_WRITE);
     },
     close: |range| protect(range, libc::PROT_NONE),
+    inside: |act| act(),
 };
 
 /// Is an address readable? Asked of the kernel, which reports what a load would raise.

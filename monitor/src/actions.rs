@@ -111,7 +111,8 @@ pub fn take_over(entry: Entry) {
 /// Tells the kernel the program's own actions again, before the process image is replaced: exec keeps what is ignored.
 pub fn expose_ignored() {
     for signal in 1..=MAX_SIGNAL as i32 {
-        if RESERVED & bit(signal) != 0 && get(signal).handler == IGNORE {
+        // Not SIGTRAP: the trap that follows an exec that fails would be fatal.
+        if RESERVED & bit(signal) != 0 && signal != libc::SIGTRAP && get(signal).handler == IGNORE {
             kernel_action(signal, Some(&get(signal)), None);
         }
     }
@@ -133,6 +134,29 @@ pub fn give_back() {
             kernel_action(signal, Some(&get(signal)), None);
         }
     }
+}
+
+/// In a forked child: nobody is changing an action.
+pub fn forked() {
+    CHANGING.store(false, Ordering::Relaxed);
+}
+
+/// Resets every handler of the program, in a child that was asked for with CLONE_CLEAR_SIGHAND.
+pub fn clear() {
+    for signal in handled() {
+        set(signal, &Action::default());
+    }
+}
+
+/// [`clear`] in a vfork child: the kernel alone is told.
+pub fn clear_for_child() {
+    for signal in handled() {
+        set_for_child(signal, &Action::default());
+    }
+}
+
+fn handled() -> impl Iterator<Item = i32> {
+    (1..=MAX_SIGNAL as i32).filter(|&signal| get(signal).handler > IGNORE)
 }
 
 /// Sets the kernel's default action, for the signal that is to end the process.

@@ -20,7 +20,7 @@ use crate::protect::{self, Method};
 use crate::report;
 use crate::rewrite;
 use crate::segments;
-use crate::thread;
+use crate::thread::{self, Runtime, Thread};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use thermalloc_alloc::{self as alloc, HeapConfig, Hooks, ViewKind};
@@ -47,6 +47,10 @@ static HOOKS: Hooks = Hooks {
     },
     open: protect::open_for_runtime,
     close: protect::close_for_runtime,
+    inside: |act| match Thread::current().filter(|thread| !thread.is_busy()) {
+        Some(thread) => Runtime::enter(thread).run(act),
+        None => act(),
+    },
 };
 
 /// What was asked for and what came of it.

@@ -55,7 +55,9 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     // SAFETY: handlers of one thread do not nest, but for the probing copy's faults, dealt with above.
     let state = unsafe { thread.in_handler() };
     act(thread, state, frame);
-    report::on_time();
+    if !state.step.is_running() && !state.call.is_running() && !process::is_ending() {
+        report::on_time();
+    }
     if let Some(info) = thread.take_late() {
         frame.info = info;
         let waiting = signals::settle(thread, state, frame);
@@ -200,6 +202,10 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         }
         libc::SYS_prctl if args[0] == libc::PR_SET_SECCOMP as u64 => {
             control::pause_for_sandbox();
+            if args[1] == libc::SECCOMP_MODE_STRICT as u64 {
+                // Only read, write, exit and the return from a handler are left to this thread.
+                thread.end_dispatch();
+            }
             kernel_call::begin(state, frame, nr, gate::call());
             return;
         }

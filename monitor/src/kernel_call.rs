@@ -38,7 +38,6 @@ pub struct Call {
     pub args: [u64; 6],
     /// What to do besides when the call has returned.
     pub after: After,
-    pkru: u32,
     opened: [(usize, usize); MAX_OPENED],
     opened_count: usize,
     opened_all: bool,
@@ -60,7 +59,6 @@ impl Default for Call {
             nr: 0,
             args: [0; 6],
             after: After::Nothing,
-            pkru: 0,
             opened: [(0, 0); MAX_OPENED],
             opened_count: 0,
             opened_all: false,
@@ -108,8 +106,8 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
         Some(Method::Pages) => open_buffers(call),
         Some(Method::Key(_)) => {
             let offset = crate::pku::xsave_offset();
-            call.pkru = frame.pkru(offset).unwrap_or(0);
-            frame.set_pkru(offset, protect::opened_pkru(call.pkru));
+            let pkru = frame.pkru(offset).unwrap_or(0);
+            frame.set_pkru(offset, protect::opened_pkru(pkru));
         }
         None => {}
     }
@@ -198,23 +196,33 @@ fn leave(call: &mut Call, frame: &mut Frame) {
     // What the instruction itself leaves behind: RCX is the return address, R11 the flags.
     frame.context.rcx = call.returns_to;
     // Arguments that the monitor may have replaced.
+    frame.context.rdi = call.args[0];
     frame.context.rdx = call.args[2];
     frame.context.r10 = call.args[3];
     frame.context.r9 = call.args[5];
-    for &(start, end) in &call.opened[..call.opened_count] {
-        protect::close(start..end);
-    }
-    if call.opened_all {
-        protect::close_everything();
-    }
+    close_buffers(call);
     if let Some(Method::Key(_)) = protect::method() {
-        frame.set_pkru(crate::pku::xsave_offset(), protect::closed_pkru(call.pkru));
+        // pkey_alloc sets rights in the register: they stay.
+        let offset = crate::pku::xsave_offset();
+        let pkru = frame.pkru(offset).unwrap_or(0);
+        frame.set_pkru(offset, protect::closed_pkru(pkru));
     }
     if let After::Mask(mask) = call.after {
         frame.mask = mask;
     }
     call.after = After::Nothing;
     call.returns_to = 0;
+}
+
+/// Closes what was opened for a call.
+pub fn close_buffers(call: &mut Call) {
+    for &(start, end) in &call.opened[..call.opened_count] {
+        protect::close(start..end);
+    }
+    if call.opened_all {
+        protect::close_everything();
+    }
+    call.forget_openings();
 }
 
 /// Where a thread stands in a stub.

@@ -20,8 +20,9 @@ use crate::protect;
 use crate::registrations;
 use crate::report::{self, End};
 use crate::thread::{self, HandlerState, Thread};
+use crate::unwind;
 use crate::world;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use thermalloc_alloc as alloc;
 use thermalloc_sys::gate::{self, ThreadEntry, syscall};
 use thermalloc_sys::mem;
@@ -89,15 +90,35 @@ pub fn begin_birth(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
         return;
     };
     let shares_memory = request.flags & libc::CLONE_VM as u64 != 0;
+    state.clears_handlers = keep_handlers(state, frame, nr, &request);
     let borrows = shares_memory && request.flags & libc::CLONE_VFORK as u64 != 0;
     if borrows {
         state.birth = Birth::Borrower(own_pid());
         kernel_call::begin(state, frame, nr, gate::call());
+        pass_copy(state, frame);
     } else if shares_memory {
         begin_thread(state, frame, nr, &request);
     } else {
         begin_process(state, frame, nr);
     }
+}
+
+/// clone3 may be told to reset all signal handlers in the child; the monitor's must stay, or the child dies of its first
+/// trap. The call gets a copy of its arguments without that flag, and the child resets the program's handlers itself.
+fn keep_handlers(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &Request) -> bool {
+    const CLONE_CLEAR_SIGHAND: u64 = 1 << 32;
+    if nr != libc::SYS_clone3 || request.flags & CLONE_CLEAR_SIGHAND == 0 {
+        return false;
+    }
+    let [at, len, ..] = frame.arguments();
+    let copy = &mut state.clone_args;
+    let words = (len as usize / 8).min(copy.len());
+    for (index, word) in copy[..words].iter_mut().enumerate() {
+        let Some(value) = memory::read_value(at as usize + 8 * index) else { return false };
+        *word = value;
+    }
+    copy[0] &= !CLONE_CLEAR_SIGHAND;
+    true
 }
 
 fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &Request) {
@@ -170,6 +191,14 @@ fn begin_process(state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     let word = if control::is_aliased() { shared_word() } else { 0 };
     state.birth = Birth::Process(word);
     kernel_call::begin(state, frame, nr, gate::call());
+    pass_copy(state, frame);
+}
+
+/// Hands the copy of [`keep_handlers`] to the call that has begun.
+fn pass_copy(state: &HandlerState, frame: &mut Frame) {
+    if state.clears_handlers {
+        frame.context.rdi = state.clone_args.as_ptr() as u64;
+    }
 }
 
 /// A word that parent and child share, 0 if there is no memory for one.
@@ -227,6 +256,11 @@ fn release_word(word: usize) {
 fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
     note_pid();
     thread.tid.store(pid(), Ordering::Relaxed);
+    // First of all: threads that exist no more may have held these when the process was copied.
+    protect::release_lock();
+    actions::forked();
+    thread::forked();
+    ENDING.store(false, Ordering::SeqCst);
     // SAFETY: the child of a fork, whose parent waits; nobody is inside the allocator, for the world stood still.
     if control::is_aliased() && unsafe { alloc::fork_copy_alias() }.is_err() {
         gate::write_all(2, b"thermalloc: no memory for the heap of a forked child\n");
@@ -240,6 +274,7 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
         release_word(word);
     }
     protect::forked();
+    state.registrations.pin_again();
     heat::after_fork();
     // SAFETY: `begin_process` has taken the locks.
     unsafe { alloc::fork_child() };
@@ -248,6 +283,9 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
     heat::forked();
     report::forked();
     state.vfork_child = false;
+    if state.clears_handlers {
+        actions::clear();
+    }
     if thread.register_dispatch(control::dispatches()).is_err() {
         gate::write_all(2, b"thermalloc: a forked child cannot be watched\n");
     }
@@ -280,7 +318,7 @@ fn end_standstill() {
 /// Whether a child has ended (and not yet been reaped).
 fn is_dead(child: i32) -> bool {
     let mut info = [0u64; 16];
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
     // SAFETY: the kernel writes a siginfo into a live buffer.
     let result = unsafe {
         syscall(
@@ -288,6 +326,11 @@ fn is_dead(child: i32) -> bool {
             &[libc::P_PID as usize, child as usize, info.as_mut_ptr() as usize, options as usize, 0],
         )
     };
+    if result == -(libc::ECHILD as isize) {
+        // Not ours to wait for (CLONE_PARENT): all that can be told is whether it exists.
+        // SAFETY: signal 0 only asks.
+        return unsafe { syscall(libc::SYS_kill, &[child as usize, 0]) } == -(libc::ESRCH as isize);
+    }
     result < 0 || info[0] as i32 == libc::SIGCHLD
 }
 
@@ -295,6 +338,9 @@ fn is_dead(child: i32) -> bool {
 fn borrow(thread: &Thread, state: &mut HandlerState, parent: i32) {
     if state.suspended.len() < state.suspended.capacity() {
         state.suspended.push((parent, state.call.clone()));
+    }
+    if state.clears_handlers {
+        actions::clear_for_child();
     }
     // The buffers are the parent's to close.
     state.call.forget_openings();
@@ -317,9 +363,15 @@ fn end_borrowing(state: &mut HandlerState) {
     }
     let own = own_pid();
     if let Some(at) = state.suspended.iter().rposition(|&(parent, _)| parent == own) {
-        let (_, call) = state.suspended.swap_remove(at);
-        state.suspended.truncate(at);
-        state.call = call;
+        // What the children's last calls had opened, an exec's arguments for instance, is this process's to close.
+        kernel_call::close_buffers(&mut state.call);
+        for (_, call) in &mut state.suspended[at + 1..] {
+            kernel_call::close_buffers(call);
+        }
+        state.suspended.truncate(at + 1);
+        if let Some((_, call)) = state.suspended.pop() {
+            state.call = call;
+        }
         state.exec = None;
         state.birth = Birth::None;
         state.vfork_child = !state.suspended.is_empty();
@@ -328,8 +380,10 @@ fn end_borrowing(state: &mut HandlerState) {
 
 /// The thread ends.
 pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
-    registrations::release_robust(thread.tid.load(Ordering::Relaxed) as u32);
-    if !state.vfork_child {
+    if !control::is_sandboxed() {
+        registrations::release_robust(thread.tid.load(Ordering::Relaxed) as u32);
+    }
+    if !is_guest(state) {
         thread.retire();
     }
     leave_block(thread);
@@ -342,7 +396,7 @@ pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
 /// exit_group: writes the report and ends the process.
 pub fn exit(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
     let status = frame.context.rdi as i32;
-    if !state.vfork_child {
+    if !is_guest(state) {
         last_report(End::Exit, status & 0xff);
     }
     leave_block(thread);
@@ -358,7 +412,7 @@ fn leave_block(thread: &Thread) {
 /// A signal ends the process: the report is written, and the signal meets its default action.
 pub fn die(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     let signal = frame.info.signo;
-    if !state.vfork_child {
+    if !is_guest(state) {
         last_report(End::Signal, signal);
     }
     actions::uncover(signal);
@@ -382,13 +436,30 @@ pub fn die(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
     }
 }
 
+/// Whether this is another process that runs on this one's memory: a vfork child, or one made with CLONE_VM alone.
+fn is_guest(state: &HandlerState) -> bool {
+    state.vfork_child || own_pid() != pid()
+}
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the last report is being written, or has been.
+pub fn is_ending() -> bool {
+    ENDING.load(Ordering::SeqCst)
+}
+
 /// Writes the report that ends this process image. One thread does; others that arrive wait for the end.
 fn last_report(end: End, status: i32) {
-    if !world::close() {
+    if ENDING.swap(true, Ordering::SeqCst) {
         loop {
             // SAFETY: waits for the end of the process.
             unsafe { syscall(libc::SYS_pause, &[]) };
         }
+    }
+    // While the loader can still be asked: a thread that waits at the closed gate may hold its lock.
+    unwind::modules::try_poll();
+    while !world::close() {
+        world::wait_until_open();
     }
     report::write_last(end, status);
 }

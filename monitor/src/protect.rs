@@ -151,9 +151,9 @@ pub fn commit(range: Range<usize>) {
     match method() {
         Some(Method::Pages) => {
             let _lock = spin();
-            if WIDE_OPEN.load(Ordering::Relaxed) == 0 {
-                set(range, closed_prot());
-            }
+            let wide_open = is_wide_open();
+            let is_open = |page: usize| wide_open || count(page).load(Ordering::Relaxed) > 0;
+            for_runs(pages(&range), is_open, apply);
         }
         Some(Method::Key(key)) => retag(&range, key),
         None => {}
@@ -170,7 +170,7 @@ pub fn open(range: Range<usize>) {
         pages(&range),
         |page| count(page).fetch_add(1, Ordering::Relaxed) == 0,
         |run, changed| {
-            if changed {
+            if changed && !is_wide_open() {
                 apply(run, true);
             }
         },
@@ -183,7 +183,7 @@ pub fn close(range: Range<usize>) {
         return;
     }
     let _lock = spin();
-    let wide_open = WIDE_OPEN.load(Ordering::Relaxed) > 0;
+    let wide_open = is_wide_open();
     for_runs(pages(&range), leave, |run, changed| {
         if changed && !wide_open {
             apply(run, false);
@@ -198,8 +198,18 @@ pub fn open_everything() {
     }
     let _lock = spin();
     if WIDE_OPEN.fetch_add(1, Ordering::Relaxed) == 0 {
-        set(watched_extent(), READ_WRITE);
+        apply(pages(&watched_extent()), true);
     }
+}
+
+/// Whether all watched memory is open to every thread.
+pub fn is_wide_open() -> bool {
+    WIDE_OPEN.load(Ordering::Relaxed) > 0
+}
+
+/// In a forked child, first of all: the lock may have been copied while another thread held it.
+pub fn release_lock() {
+    SPIN.store(false, Ordering::Relaxed);
 }
 
 /// Ends an [`open_everything`].
@@ -231,7 +241,7 @@ pub fn forked() {
         let len = alloc::arena().len() / PAGE * size_of::<AtomicU16>();
         // SAFETY: the table is private memory of this module; zero is its initial state.
         let _ = unsafe { mem::advise(table, len, libc::MADV_DONTNEED) };
-        set(watched_extent(), closed_prot());
+        apply(pages(&watched_extent()), false);
     }
 }
 
@@ -242,7 +252,9 @@ pub fn wish(range: Range<usize>, prot: i32) {
     for page in pages(&range) {
         wish_of(page).store(WISHED | (prot & 7) as u8, Ordering::Relaxed);
     }
-    for_runs(pages(&range), |page| count(page).load(Ordering::Relaxed) > 0, apply);
+    let wide_open = is_wide_open();
+    let is_open = |page: usize| wide_open || count(page).load(Ordering::Relaxed) > 0;
+    for_runs(pages(&range), is_open, apply);
 }
 
 /// An object ends: what the program wished for its pages goes with it.
@@ -252,7 +264,7 @@ pub fn forget_wishes(range: Range<usize>) {
     }
     let _lock = spin();
     for page in pages(&range).filter(|&page| wish_of(page).swap(0, Ordering::Relaxed) != 0) {
-        apply(page..page + 1, count(page).load(Ordering::Relaxed) > 0);
+        apply(page..page + 1, is_wide_open() || count(page).load(Ordering::Relaxed) > 0);
     }
 }
 
@@ -353,17 +365,23 @@ fn set(range: Range<usize>, prot: i32) {
     }
 }
 
-/// A protection could not be set: too many mappings (vm.max_map_count) or no memory for page tables.
-/// Pages whose state is unknown cannot be watched, so nothing is from here on.
+/// A protection could not be set: too many mappings (vm.max_map_count), or no memory for page tables. Pages whose state is
+/// unknown cannot be watched, so nothing is from here on: one mapping for all of it needs no new one.
 #[cold]
 fn give_up() {
     static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Ordering::Relaxed) {
-        gate::write_all(
-            2,
-            b"thermalloc: a page protection could not be set (vm.max_map_count?); some accesses go unseen\n",
-        );
+    if SAID.swap(true, Ordering::Relaxed) {
+        return;
     }
+    WIDE_OPEN.fetch_add(1, Ordering::Relaxed);
+    let extent = watched_extent();
+    // SAFETY: the arena's own pages; the program asked for no less than this.
+    let opened = unsafe { mem::protect(extent.start, extent.len(), READ_WRITE) };
+    let message: &[u8] = match opened {
+        Ok(()) => b"thermalloc: a page protection could not be set (vm.max_map_count?); accesses go unseen from here on\n",
+        Err(_) => b"thermalloc: a page protection could not be set, and the heap could not be opened\n",
+    };
+    gate::write_all(2, message);
 }
 
 /// Watched pages that `range` touches, by index in the arena.
@@ -384,7 +402,7 @@ fn leave(page: usize) -> bool {
     let count = count(page);
     let openings = count.load(Ordering::Relaxed);
     count.store(openings.saturating_sub(1), Ordering::Relaxed);
-    openings <= 1
+    openings == 1
 }
 
 /// Calls `act` for each maximal run of pages for which `test` (called once for each page, in order) agrees.

@@ -53,6 +53,13 @@ impl Registrations {
         }
     }
 
+    /// Opens the pages again, in a forked child, where all openings have been forgotten.
+    pub fn pin_again(&self) {
+        for &(start, end) in &self.ranges[..self.count] {
+            protect::pin(start..end);
+        }
+    }
+
     /// The thread is gone: closes its pages.
     pub fn clear(&mut self) {
         for &(start, end) in &self.ranges[..self.count] {

@@ -15,6 +15,7 @@ use crate::heat;
 use crate::probe;
 use crate::process;
 use crate::unwind;
+use crate::world;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use thermalloc_alloc as alloc;
@@ -55,8 +56,12 @@ pub fn on_time() {
     if next == u64::MAX || clock::now() < next || WRITING.swap(true, Ordering::Relaxed) {
         return;
     }
+    // Inside the gate, so that no fork copies the process in the middle of this.
+    world::enter();
+    unwind::modules::try_poll();
     write_or_say(End::Interval, 0, &own_path(None));
     schedule();
+    world::leave();
     WRITING.store(false, Ordering::Relaxed);
 }
 
@@ -75,6 +80,7 @@ pub fn write_for_sandbox() {
 /// Writes the report of an image that is about to be replaced; returns where, for [`withdraw`].
 pub fn write_for_exec() -> Option<PathBuf> {
     let path = own_path(Some(control::images() + 1));
+    unwind::modules::try_poll();
     let written = !control::is_sandboxed() && write_or_say(End::Exec, 0, &path);
     written.then_some(path)
 }
@@ -86,6 +92,7 @@ pub fn withdraw(path: &Path) {
 
 /// Writes a report on request; returns where it is.
 pub fn write_now(path: Option<&Path>) -> Result<PathBuf, String> {
+    unwind::modules::try_poll();
     let path = path.map_or_else(|| own_path(None), Path::to_path_buf);
     write(End::Interval, 0, &path)?;
     Ok(path)
@@ -102,7 +109,7 @@ struct Modules;
 
 impl heat::Locate for Modules {
     fn locate(&mut self, ip: u64) -> Option<(u32, u64)> {
-        unwind::locate(ip)
+        unwind::modules::locate_known(ip)
     }
 
     fn modules(&mut self) -> Vec<format::Module> {

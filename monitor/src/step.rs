@@ -65,7 +65,6 @@ pub struct Step {
 struct Running {
     rip: u64,
     mask: u64,
-    pkru: u32,
     /// The program single-steps itself.
     traced: bool,
     pushes_flags: bool,
@@ -172,11 +171,16 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
         return Fault::Foreign;
     }
     if control::is_paused() {
-        // The thread still has the key closed from before the pause.
-        let offset = crate::pku::xsave_offset();
-        if let Some(pkru) = frame.pkru(offset) {
+        // The thread still has the key closed, or has seen the page closed, from before the pause.
+        if let Some(Method::Key(_)) = protect::method() {
+            let offset = crate::pku::xsave_offset();
+            let pkru = frame.pkru(offset).unwrap_or(0);
             frame.set_pkru(offset, protect::opened_pkru(pkru));
         }
+        return Fault::Resumed;
+    }
+    if protect::is_wide_open() && !state.step.is_running() {
+        // Opened since the fault.
         return Fault::Resumed;
     }
     TOTALS.faults.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +218,6 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
     let mut running = Running {
         rip: frame.context.rip,
         mask: frame.mask,
-        pkru: 0,
         traced,
         pushes_flags: decoded.class == Class::PushFlags,
         scattered: decoded.class == Class::Scattered,
@@ -243,8 +246,8 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
     }
     if let Some(Method::Key(_)) = protect::method() {
         let offset = crate::pku::xsave_offset();
-        running.pkru = frame.pkru(offset).unwrap_or(0);
-        frame.set_pkru(offset, protect::opened_pkru(running.pkru));
+        let pkru = frame.pkru(offset).unwrap_or(0);
+        frame.set_pkru(offset, protect::opened_pkru(pkru));
     }
     frame.mask |= !SYNCHRONOUS;
     match running.string {
@@ -326,7 +329,10 @@ fn restore(step: &mut Step, frame: &mut Frame, running: &Running) {
         frame.context.eflags &= !TRAP_FLAG;
     }
     if let Some(Method::Key(_)) = protect::method() {
-        frame.set_pkru(crate::pku::xsave_offset(), protect::closed_pkru(running.pkru));
+        // What the instruction itself has made of the register stays, but for the monitor's key.
+        let offset = crate::pku::xsave_offset();
+        let pkru = frame.pkru(offset).unwrap_or(0);
+        frame.set_pkru(offset, protect::closed_pkru(pkru));
     }
     world::leave();
 }

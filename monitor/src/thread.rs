@@ -100,6 +100,10 @@ pub struct HandlerState {
     pub exec: Option<ExecImage>,
     /// Memory that the kernel accesses by itself for this thread.
     pub registrations: Registrations,
+    /// Arguments of a clone3 that the monitor has changed, and whether its child is to reset its handlers.
+    pub clone_args: [u64; 11],
+    /// See `clone_args`.
+    pub clears_handlers: bool,
     /// Decoder with its tables warmed.
     pub decoder: DecoderState,
     /// Whether this is a vfork child that borrows its parent's block.
@@ -417,6 +421,13 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     Ok(thread)
 }
 
+/// In a forked child: the list may have been copied in the middle of a change; what is on it is left alone.
+pub fn forked() {
+    // SAFETY: the threads that could hold it are gone, and this one does not.
+    unsafe { RETIRED.unlock() };
+    *RETIRED.lock() = 0;
+}
+
 /// Takes the first retired block whose thread the kernel knows no more.
 fn reusable() -> Option<&'static Thread> {
     let mut first = RETIRED.lock();
@@ -468,6 +479,8 @@ fn fresh() -> Result<&'static Thread, Errno> {
             kept: [None; 4],
             birth: Birth::None,
             exec: None,
+            clone_args: [0; 11],
+            clears_handlers: false,
             registrations: Registrations::default(),
             decoder: DecoderState::new(*xsave_layout()),
             vfork_child: false,

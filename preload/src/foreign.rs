@@ -75,11 +75,13 @@ pub extern "C" fn sallocx(at: usize, _flags: c_int) -> size_t {
 /// jemalloc: nallocx, the usable size that an allocation would have.
 #[unsafe(no_mangle)]
 pub extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
-    let at = alloc::allocate(size, alignment(flags as usize), alloc::Watch::Unwatched);
-    let usable = alloc::usable_size(at).unwrap_or(0);
-    // SAFETY: allocated here, and nobody else knows it; null is nothing.
-    let _ = unsafe { alloc::free(at) };
-    usable
+    heap::as_runtime(|| {
+        let at = alloc::allocate(size, alignment(flags as usize), alloc::Watch::Unwatched);
+        let usable = alloc::usable_size(at).unwrap_or(0);
+        // SAFETY: allocated here, and nobody else knows it; null is nothing.
+        let _ = unsafe { alloc::free(at) };
+        usable
+    })
 }
 
 /// jemalloc: dallocx.

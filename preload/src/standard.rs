@@ -120,7 +120,7 @@ extern "C" fn allocate_aligned_into(
     bp: u64,
 ) -> c_int {
     start::ensure();
-    if !align.is_power_of_two() || align % size_of::<usize>() != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
     let at = heap::allocate(size, align.max(ALIGN), false, Caller { ip, sp, bp });

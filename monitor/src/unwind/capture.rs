@@ -86,7 +86,8 @@ impl UnwindState {
 fn rule_for(slots: &mut [Slot; SLOTS], address: u64) -> Rule {
     let slot = &mut slots[shared::slot(address, SLOTS.trailing_zeros())];
     if slot.address != address {
-        *slot = Slot { address, rule: modules::rule_at(address) };
+        let Some(rule) = modules::rule_at(address) else { return Rule::END };
+        *slot = Slot { address, rule };
     }
     slot.rule
 }

@@ -73,7 +73,7 @@ pub fn poll() {
 }
 
 /// [`poll`], unless another thread is at it.
-pub(super) fn try_poll() {
+pub fn try_poll() {
     if let Some(mut registry) = REGISTRY.try_lock() {
         registry.refresh();
     }
@@ -88,11 +88,15 @@ pub fn generation() -> u64 {
 /// Index of the module that owns the code at `ip`, and the offset of `ip` in it (relative to the load bias, so the
 /// address in the file).
 pub fn locate(ip: u64) -> Option<(u32, u64)> {
-    let found = INDEX.find(ip).or_else(|| {
-        poll();
-        INDEX.find(ip)
-    });
-    found.map(|range| (range.module, ip - range.base))
+    locate_known(ip).or_else(|| {
+        try_poll();
+        locate_known(ip)
+    })
+}
+
+/// [`locate`] without asking the loader.
+pub fn locate_known(ip: u64) -> Option<(u32, u64)> {
+    INDEX.find(ip).map(|range| (range.module, ip - range.base))
 }
 
 /// True if `ip` lies in the code of a module that the table knows.
@@ -105,10 +109,9 @@ pub fn get(index: u32) -> Option<Module> {
     REGISTRY.lock().entries.get(index as usize).map(|entry| entry.module.clone())
 }
 
-/// All modules so far, in the order of their indices.
+/// All modules so far, in the order of their indices, as far as [`poll`] knows.
 pub fn all() -> Vec<Module> {
-    let mut registry = REGISTRY.lock();
-    registry.refresh();
+    let registry = REGISTRY.lock();
     registry.entries.iter().map(|entry| entry.module.clone()).collect()
 }
 
@@ -117,17 +120,30 @@ pub fn fork_lock() -> Guard<'static, Registry> {
     REGISTRY.lock()
 }
 
-/// The rule for the code at `address`.
+/// Takes the table's lock, for a while: whoever holds it may wait for the loader's, which the calling thread holds if it
+/// allocates in a callback of `dl_iterate_phdr`.
+fn patient_lock() -> Option<Guard<'static, Registry>> {
+    const TURNS: usize = 200;
+    (0..TURNS).find_map(|_| {
+        let guard = REGISTRY.try_lock();
+        if guard.is_none() {
+            std::thread::yield_now();
+        }
+        guard
+    })
+}
+
+/// The rule for the code at `address`; `None` if it cannot be had now.
 #[cold]
-pub(super) fn rule_at(address: u64) -> Rule {
+pub(super) fn rule_at(address: u64) -> Option<Rule> {
     if let Some(rule) = RULES.get(address, INDEX.generation()) {
-        return rule;
+        return Some(rule);
     }
     // A return address was lowered by one on its way here.
     if [address, address.wrapping_add(1)].contains(&(gate::restorer() as u64)) {
-        return Rule::SIGNAL;
+        return Some(Rule::SIGNAL);
     }
-    let mut registry = REGISTRY.lock();
+    let mut registry = patient_lock()?;
     for _ in 0..ROUNDS {
         let mut rule = None;
         iterate(&mut |info| {
@@ -139,11 +155,11 @@ pub(super) fn rule_at(address: u64) -> Rule {
         if let Some(rule) = rule {
             // With the lock held no other generation can begin.
             RULES.put(address, INDEX.generation(), rule);
-            return rule;
+            return Some(rule);
         }
         registry.refresh();
     }
-    Rule::END
+    Some(Rule::END)
 }
 
 impl Registry {
