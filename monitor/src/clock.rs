@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 static START: AtomicU64 = AtomicU64::new(0);
+static FROZEN: AtomicU64 = AtomicU64::new(0);
 static START_UNIX: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the clock, once.
@@ -23,8 +24,17 @@ pub fn restart() {
     start();
 }
 
+/// Stops the clock: in a strict sandbox the time-stamp counter faults (prctl(2), PR_SET_SECCOMP), and the vDSO reads it.
+pub fn freeze() {
+    FROZEN.store(now().max(1), Ordering::Relaxed);
+}
+
 /// Nanoseconds since [`start`].
 pub fn now() -> u64 {
+    let frozen = FROZEN.load(Ordering::Relaxed);
+    if frozen != 0 {
+        return frozen;
+    }
     read(libc::CLOCK_MONOTONIC).saturating_sub(START.load(Ordering::Relaxed))
 }
 

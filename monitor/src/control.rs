@@ -264,6 +264,7 @@ pub fn resume() {
 pub fn pause_for_sandbox() {
     if !SANDBOXED.swap(true, Ordering::Relaxed) {
         report::write_for_sandbox();
+        clock::freeze();
         pause();
     }
 }

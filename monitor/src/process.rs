@@ -273,8 +273,7 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
         unsafe { syscall(libc::SYS_futex, &[word, libc::FUTEX_WAKE as usize, 1]) };
         release_word(word);
     }
-    protect::forked();
-    state.registrations.pin_again();
+    protect::forked(state.registrations.ranges());
     heat::after_fork();
     // SAFETY: `begin_process` has taken the locks.
     unsafe { alloc::fork_child() };

@@ -232,16 +232,23 @@ pub fn close_everything() {
     }
 }
 
-/// Forgets all openings, after a fork: the other threads are gone, and so are their steps and calls.
-pub fn forked() {
+/// Forgets all openings but `pinned`, after a fork: the other threads are gone, and so are their steps and calls.
+pub fn forked(pinned: &[(usize, usize)]) {
     SPIN.store(false, Ordering::Relaxed);
     WIDE_OPEN.store(0, Ordering::Relaxed);
-    let table = COUNTS.load(Ordering::Relaxed);
-    if method() == Some(Method::Pages) {
-        let len = alloc::arena().len() / PAGE * size_of::<AtomicU16>();
-        // SAFETY: the table is private memory of this module; zero is its initial state.
-        let _ = unsafe { mem::advise(table, len, libc::MADV_DONTNEED) };
-        apply(pages(&watched_extent()), false);
+    match method() {
+        Some(Method::Pages) => {
+            let len = alloc::arena().len() / PAGE * size_of::<AtomicU16>();
+            // SAFETY: the table is private memory of this module; zero is its initial state.
+            let _ = unsafe { mem::advise(COUNTS.load(Ordering::Relaxed), len, libc::MADV_DONTNEED) };
+            // Counted before anything is closed: the kernel may access these pages at any moment.
+            for page in pinned.iter().flat_map(|&(start, end)| pages(&(start..end))) {
+                count(page).fetch_add(1, Ordering::Relaxed);
+            }
+            for_runs(pages(&watched_extent()), |page| count(page).load(Ordering::Relaxed) > 0, apply);
+        }
+        Some(Method::Key(_)) => pinned.iter().for_each(|&(start, end)| pin(start..end)),
+        None => {}
     }
 }
 

@@ -53,16 +53,14 @@ impl Registrations {
         }
     }
 
-    /// Opens the pages again, in a forked child, where all openings have been forgotten.
-    pub fn pin_again(&self) {
-        for &(start, end) in &self.ranges[..self.count] {
-            protect::pin(start..end);
-        }
+    /// The registered ranges: start and end.
+    pub fn ranges(&self) -> &[(usize, usize)] {
+        &self.ranges[..self.count]
     }
 
     /// The thread is gone: closes its pages.
     pub fn clear(&mut self) {
-        for &(start, end) in &self.ranges[..self.count] {
+        for &(start, end) in self.ranges() {
             protect::unpin(start..end);
         }
         self.count = 0;
