@@ -20,7 +20,7 @@ fn a_library_in_the_place_of_another() {
         let path = &paths[round % 2];
         let library = Library::open(path);
         let Observation { ours, theirs } = library.run("chain").remove(0);
-        assert_eq!(ours, theirs, "{:?} but {:?}", names(&ours), names(&theirs));
+        assert_eq!(ours, theirs, "round {round}: {:?} but {:?}", names(&ours), names(&theirs));
         assert_eq!(names(&ours)[..3], ["leaf", "middle", "chain"]);
         let (index, offset) = locate(ours[0]).expect("the library");
         let module = modules::get(index).expect("a module");

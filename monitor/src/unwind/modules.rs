@@ -153,8 +153,11 @@ pub(super) fn rule_at(address: u64) -> Option<Rule> {
             ControlFlow::Break(())
         });
         if let Some(rule) = rule {
-            // With the lock held no other generation can begin.
-            RULES.put(address, INDEX.generation(), rule);
+            // With the lock held no other generation can begin. An address in no module is not kept: where stale rules
+            // have led to it, they may lead to the same one again, and it is by asking that news are learned.
+            if is_code(address) {
+                RULES.put(address, INDEX.generation(), rule);
+            }
             return Some(rule);
         }
         registry.refresh();
