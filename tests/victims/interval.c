@@ -1,4 +1,4 @@
-//! settings: --interval 20ms
+//! settings: --interval 20
 //! run: fork => exit 0
 //! run: die => signal 14
 // Reports that come by the clock: in the middle of forks by the bare system call, and up to a deadly signal.
