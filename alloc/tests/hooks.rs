@@ -11,6 +11,7 @@ use thermalloc_alloc::*;
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
 static RELEASED: AtomicUsize = AtomicUsize::new(0);
 static OPENED: AtomicUsize = AtomicUsize::new(0);
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 fn protect(range: Range<usize>, protection: i32) {
     let start = range.start & !4095;
@@ -35,7 +36,10 @@ static HOOKS: Hooks = Hooks {
         protect(range, libc::PROT_READ | libc::PROT_WRITE);
     },
     close: |range| protect(range, libc::PROT_NONE),
-    inside: |act| act(),
+    inside: |act| {
+        INSIDE.fetch_add(1, Ordering::Relaxed);
+        act();
+    },
 };
 
 /// Is an address readable? Asked of the kernel, which reports what a load would raise.
@@ -84,6 +88,9 @@ fn protected_memory_is_left_alone() {
         }
     }
     check_invariants().unwrap();
+    let before = INSIDE.load(Ordering::Relaxed);
+    std::thread::spawn(|| assert!(!allocate(100, 16, Watch::Unwatched).is_null())).join().unwrap();
+    assert_eq!(INSIDE.load(Ordering::Relaxed), before + 1, "the end of a thread is the hook's to guard");
     // SAFETY: the objects are not used again.
     objects.drain(..).for_each(|at| unsafe { free(at) }.unwrap());
     trim();

@@ -96,6 +96,11 @@ impl Report {
         self.0["config"]["mode"].as_str().expect("config.mode")
     }
 
+    /// Whether system calls were seen through Syscall User Dispatch.
+    pub fn sud(&self) -> bool {
+        self.0["host"]["sud"].as_bool().expect("host.sud")
+    }
+
     /// The live objects by address.
     pub fn live_objects(&self) -> HashMap<u64, ObjectHeat> {
         let objects = self.0["objects"].as_array().expect("objects");

@@ -2,6 +2,7 @@
 //!
 //! A source may say, in lines that begin with `//!`:
 //! - `flags: ...`: for the compiler;
+//! - `settings: ...`: for `thermalloc run`;
 //! - `run: ARGUMENTS => exit N` or `=> signal N`: one run and how it ends; without any, one run that ends with 0;
 //! - `helper`: not a test by itself;
 //! - `misuse`: wrong use of the allocator, whose end depends on the allocator: never run natively.
@@ -30,6 +31,8 @@ pub struct Victim {
     /// The source.
     pub source: PathBuf,
     flags: Vec<String>,
+    /// Further settings of `thermalloc run`.
+    pub settings: Vec<String>,
     /// The runs to make.
     pub runs: Vec<Run>,
     /// Not a test by itself.
@@ -73,6 +76,7 @@ fn parse(source: &Path) -> Option<Victim> {
         name: source.file_stem()?.to_str()?.to_owned(),
         source: source.to_path_buf(),
         flags: Vec::new(),
+        settings: Vec::new(),
         runs: Vec::new(),
         helper: false,
         misuse: false,
@@ -80,6 +84,7 @@ fn parse(source: &Path) -> Option<Victim> {
     for line in text.lines().map_while(|line| line.strip_prefix("//! ")) {
         match line.split_once(": ").unwrap_or((line, "")) {
             ("flags", flags) => victim.flags = words(flags),
+            ("settings", settings) => victim.settings = words(settings),
             ("run", run) => victim.runs.push(parse_run(run)),
             ("helper", _) => victim.helper = true,
             ("misuse", _) => victim.misuse = true,

@@ -11,3 +11,4 @@ mod pku_vm;
 mod programs;
 mod servers;
 mod soak;
+mod without_sud;
