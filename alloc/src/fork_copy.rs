@@ -16,7 +16,7 @@ use crate::pool;
 use crate::shape::table;
 use core::ops::Range;
 use thermalloc_sys::gate::syscall;
-use thermalloc_sys::mem::{Errno, check};
+use thermalloc_sys::mem::{self, Errno, check};
 
 /// Copies the heap into a memory file of the child's own and maps it in place of the parent's. Nothing to do
 /// in the private view. On an error, a positive `errno`, the heap is still the parent's, and the child must
@@ -34,7 +34,7 @@ pub unsafe fn fork_copy_alias() -> Result<(), i32> {
 fn copy_arena() -> Result<(), Errno> {
     let old = arena::file();
     let len = HEAP.len.get();
-    let new = arena::new_file(len)?;
+    let Ok(new) = arena::new_file(len) else { return copy_without_file(len) };
     let copied = match old {
         Some(old) => copy_data_ranges(old, new, len),
         None => copy_runs(new),
@@ -44,6 +44,36 @@ fn copy_arena() -> Result<(), Errno> {
         arena::close(old);
     }
     arena::adopt_file(new);
+    protect_again();
+    Ok(())
+}
+
+/// The copy where no descriptor or no file can be had (RLIMIT_NOFILE, RLIMIT_FSIZE): shared anonymous memory, mapped a
+/// second time by mremap with an old size of 0.
+fn copy_without_file(len: usize) -> Result<(), Errno> {
+    let new = mem::shared(len)?.as_ptr() as usize;
+    let (program, alias) = (HEAP.base.get(), HEAP.base.get() + HEAP.displacement.get());
+    let written = for_each_run(|run| {
+        let range = data_of(run);
+        // SAFETY: both are mappings of the arena's size, the old one readable, the new one nobody else's.
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                (alias + range.start) as *const u8,
+                (new + range.start) as *mut u8,
+                range.len(),
+            );
+        }
+        Ok(())
+    });
+    // SAFETY: the arena is ours, and the new mapping holds a copy of what was mapped.
+    written.and_then(|()| unsafe {
+        mem::remap(new, len, len, alias)?;
+        mem::remap(alias, 0, len, program)
+    })?;
+    if let Some(old) = arena::file() {
+        arena::close(old);
+    }
+    arena::adopt_file(-1);
     protect_again();
     Ok(())
 }
@@ -69,17 +99,19 @@ fn copy_data_ranges(old: i32, new: i32, len: usize) -> Result<(), Errno> {
 
 /// Copies the part of every run that may hold data.
 fn copy_runs(new: i32) -> Result<(), Errno> {
-    for_each_run(|run| {
-        let entry = HEAP.slot(run);
-        let mut touched = entry.touched.get();
-        if entry.kind() == Kind::Slab {
-            let start = HEAP.offset(HEAP.slot_addr(run));
-            let class = table().class(crate::central::class_of(HEAP.bin(start).get() as usize));
-            touched = touched.max(entry.fresh.get() as usize * class.chunk_size as usize);
-        }
-        let start = HEAP.offset(HEAP.slot_addr(run));
-        copy(new, start..start + touched)
-    })
+    for_each_run(|run| copy(new, data_of(run)))
+}
+
+/// Offsets of the part of a run that may hold data.
+fn data_of(run: u32) -> Range<usize> {
+    let entry = HEAP.slot(run);
+    let mut touched = entry.touched.get();
+    let start = HEAP.offset(HEAP.slot_addr(run));
+    if entry.kind() == Kind::Slab {
+        let class = table().class(crate::central::class_of(HEAP.bin(start).get() as usize));
+        touched = touched.max(entry.fresh.get() as usize * class.chunk_size as usize);
+    }
+    start..start + touched
 }
 
 /// Writes a range of the old alias view into the new file.

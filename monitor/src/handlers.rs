@@ -209,6 +209,19 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
             kernel_call::begin(state, frame, nr, gate::call());
             return;
         }
+        libc::SYS_mlockall => {
+            kernel_call::begin(state, frame, nr, gate::call());
+            // Pages are locked as they come into use: populating the runtime's reserved tables would take terabytes.
+            frame.context.rdi |= MCL_ONFAULT;
+            return;
+        }
+        libc::SYS_rt_sigtimedwait => match signals::take_kept(state, &args) {
+            Some(answer) => answer,
+            None => {
+                kernel_call::begin(state, frame, nr, gate::call());
+                return;
+            }
+        },
         _ => {
             state.registrations.note(nr, &args);
             kernel_call::begin(state, frame, nr, gate::call());
@@ -225,3 +238,5 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
 }
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+/// mlockall(2): lock pages as they are touched.
+const MCL_ONFAULT: u64 = 4;

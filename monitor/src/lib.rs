@@ -1,7 +1,7 @@
 //! The monitor: sees every access to the watched part of the heap and charges it to the object that owns it.
 //!
 //! Modules, lowest first:
-//! - values: [`config`], [`access`], [`totals`], [`clock`], `frame` (the signal frame), `pku` (protection keys), `segments`
+//! - values: [`config`], [`access`], [`totals`], [`clock`], [`errno`], `frame` (the signal frame), `pku` (protection keys), `segments`
 //!   (fs and gs), `probe` (this machine)
 //! - knowledge: [`operands`] (what an instruction accesses), [`kernel`] (what a system call accesses), [`unwind`] (who
 //!   called malloc)
@@ -17,6 +17,7 @@ mod actions;
 mod clock;
 pub mod config;
 pub mod control;
+pub mod errno;
 mod exec;
 mod frame;
 mod handlers;

@@ -11,6 +11,7 @@
 use crate::clock;
 use crate::config::{Config, Watched};
 use crate::control::{self, Settings};
+use crate::errno::KeptErrno;
 use crate::heat;
 use crate::probe;
 use crate::process;
@@ -128,25 +129,6 @@ fn write_or_say(end: End, status: i32, path: &Path) -> bool {
             gate::write_all(2, format!("thermalloc: {message}\n").as_bytes());
             false
         }
-    }
-}
-
-/// Puts errno back when it is dropped: the program is between two instructions.
-struct KeptErrno(i32);
-
-#[allow(unsafe_code)]
-impl KeptErrno {
-    fn new() -> Self {
-        // SAFETY: libc keeps an errno for each thread.
-        Self(unsafe { *libc::__errno_location() })
-    }
-}
-
-#[allow(unsafe_code)]
-impl Drop for KeptErrno {
-    fn drop(&mut self) {
-        // SAFETY: as in `new`.
-        unsafe { *libc::__errno_location() = self.0 };
     }
 }
 

@@ -32,6 +32,11 @@ unsafe impl Plain for Frame {
 }
 
 // SAFETY: integers.
+unsafe impl Plain for Info {
+    const ZERO: Self = Self::kernel(0);
+}
+
+// SAFETY: integers.
 unsafe impl Plain for Stack {
     const ZERO: Self = Self::DISABLED;
 }
@@ -287,6 +292,16 @@ pub fn sigpending(state: &HandlerState, args: &[u64; 6]) -> Answer {
     }
     let bytes = pending.to_ne_bytes();
     if memory::write(at as usize, &bytes[..size as usize]) { Ok(0) } else { Err(libc::EFAULT) }
+}
+
+/// rt_sigtimedwait: a signal that the monitor keeps for the program, if it waits for one of these.
+pub fn take_kept(state: &mut HandlerState, args: &[u64; 6]) -> Option<Answer> {
+    let set = memory::read_value::<u64>(args[0] as usize)?;
+    let info = state.kept.iter_mut().find_map(|slot| slot.take_if(|info| set & bit(info.signo) != 0))?;
+    if args[1] != 0 && !memory::write_value(args[1] as usize, &info) {
+        return Some(Err(libc::EFAULT));
+    }
+    Some(Ok(info.signo as u64))
 }
 
 /// sigaltstack.

@@ -185,14 +185,14 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
     }
     TOTALS.faults.fetch_add(1, Ordering::Relaxed);
     if state.step.is_running() {
-        return also_open(&mut state.step, frame, address, fetch);
+        return also_open(&mut state.step, address);
     }
     begin(state, frame, address, fetch);
     Fault::Resumed
 }
 
 /// A step has met a page that it has not opened: code in the heap, or an operand that the decoder does not know.
-fn also_open(step: &mut Step, frame: &mut Frame, address: usize, fetch: bool) -> Fault {
+fn also_open(step: &mut Step, address: usize) -> Fault {
     let string = step.running.is_some_and(|running| running.string.is_some());
     if step.has_opened(address) && !string {
         return Fault::Foreign;
@@ -200,9 +200,6 @@ fn also_open(step: &mut Step, frame: &mut Frame, address: usize, fetch: bool) ->
     if string {
         // The range is charged from the registers; keep no more than this page open.
         step.close_all();
-    } else if !fetch {
-        let kind = if frame.context.err & FAULT_STORE != 0 { Kind::Write } else { Kind::Read };
-        step.note(Access { addr: address, len: 1, kind, by: By::Program });
     }
     if step.open(address..address + 1) { Fault::Resumed } else { Fault::Foreign }
 }
@@ -238,8 +235,10 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
         }
     }
     if !step.has_opened(address) {
+        // Where the decoder knows all accesses, this is a touch without a transfer: a cache-line flush, say.
         step.open(address..address + 1);
-        if !fetch && running.string.is_none() {
+        let unknown = !decoded.complete || decoded.class == Class::Invalid;
+        if !fetch && running.string.is_none() && unknown {
             let kind = if frame.context.err & FAULT_STORE != 0 { Kind::Write } else { Kind::Read };
             step.note(Access { addr: address, len: 1, kind, by: By::Program });
         }

@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use crate::actions::{RESERVED, bit};
+use crate::errno::KeptErrno;
 use crate::frame::{Frame, Info, Stack};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
@@ -310,7 +311,11 @@ impl Thread {
 }
 
 /// Code of the runtime outside handlers: signals wait, the heap does not stand still for others, and the thread's own system calls pass, until it is dropped.
-pub struct Runtime(&'static Thread);
+/// errno stays as it was: the private heap makes calls that fail.
+pub struct Runtime {
+    thread: &'static Thread,
+    _errno: KeptErrno,
+}
 
 impl Runtime {
     /// Enters the runtime.
@@ -323,30 +328,30 @@ impl Runtime {
             world::enter();
             thread.allow_calls();
         }
-        Self(thread)
+        Self { thread, _errno: KeptErrno::new() }
     }
 
     /// Runs `act` on a stack that the runtime can use: the program's may lie in the watched heap. `act` must not panic.
     #[inline]
     pub fn run<R>(&self, act: impl FnOnce() -> R) -> R {
-        own_stack::run(self.0 as *const Thread as usize + BLOCK - ALT_STACK - PAGE, act)
+        own_stack::run(self.thread as *const Thread as usize + BLOCK - ALT_STACK - PAGE, act)
     }
 }
 
 impl Drop for Runtime {
     #[inline]
     fn drop(&mut self) {
-        let depth = self.0.depth.get() - 1;
+        let depth = self.thread.depth.get() - 1;
         if depth == 0 {
-            self.0.catch_calls();
+            self.thread.catch_calls();
             world::leave();
         }
-        self.0.depth.set(depth);
-        if depth == 0 && self.0.deferred.get() != 0 {
-            release_deferred(self.0);
+        self.thread.depth.set(depth);
+        if depth == 0 && self.thread.deferred.get() != 0 {
+            release_deferred(self.thread);
         }
         if depth == 0
-            && let Some(info) = self.0.late.take()
+            && let Some(info) = self.thread.late.take()
         {
             send(&info);
         }

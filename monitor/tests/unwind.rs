@@ -137,6 +137,7 @@ fn modules_have_names_bases_and_build_ids() {
     let here = locate(modules_have_names_bases_and_build_ids as *const () as u64).expect("the program");
     let program = std::env::current_exe().expect("a path");
     assert_eq!(modules::get(here.0).expect("a module").path, program.to_str().expect("UTF-8"));
+    modules::poll();
     assert!(modules::all().iter().any(|module| module.path == "[vdso]"));
     assert_eq!(locate(&raw const index as u64), None, "the stack is not code");
     assert_eq!(locate(0), None);

@@ -24,6 +24,7 @@ impl Random {
 fn storm(seed: u64, rounds: u32) -> [u32; 3] {
     let mut random = Random(seed);
     let mut state = Box::new(UnwindState::new());
+    modules::poll();
     let code: Vec<u64> =
         modules::all().iter().flat_map(|m| m.ranges.clone()).flat_map(|r| [r.start, r.end]).collect();
     let mut garbage = vec![0u64; 4096];

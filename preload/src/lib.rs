@@ -4,11 +4,13 @@
 //! - `start`: settings from the environment, at the first allocation.
 //! - `caller`: entry points that know who called.
 //! - `standard`: malloc and its family, as C, POSIX and glibc have them.
+//! - `deepbind`: dlopen, so that no library binds past these names.
 //! - `foreign`: entry points of other allocators that meet ours in a program linked to them.
 //!
 //! The runtime's own collections use mimalloc, never the heap under watch.
 
 mod caller;
+mod deepbind;
 mod foreign;
 mod standard;
 mod start;

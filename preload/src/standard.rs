@@ -100,13 +100,14 @@ extern "C" fn reallocate_array(at: usize, count: usize, size: usize, ip: u64, sp
     }
 }
 
-/// `memalign(align, size)` and `aligned_alloc(align, size)`: EINVAL when align is no power of two.
+/// `memalign(align, size)` and `aligned_alloc(align, size)`: as in glibc 2.36, an alignment that is no power of two is
+/// rounded up to one; EINVAL where there is none.
 pub extern "C" fn allocate_aligned(align: usize, size: usize, _: usize, ip: u64, sp: u64, bp: u64) -> usize {
     start::ensure();
-    if !align.is_power_of_two() {
+    let Some(align) = align.checked_next_power_of_two() else {
         set_errno(libc::EINVAL);
         return 0;
-    }
+    };
     result(heap::allocate(size, align.max(ALIGN), false, Caller { ip, sp, bp }))
 }
 

@@ -4,10 +4,12 @@
 //! Constructors run once, in a process with one thread; registering fork handlers of the allocator is what they are for.
 #![allow(unsafe_code)]
 
+use crate::deepbind;
 use core::sync::atomic::{AtomicU8, Ordering};
 use thermalloc::{Config, Mode};
 use thermalloc_alloc as alloc;
 use thermalloc_monitor::control;
+use thermalloc_monitor::errno::KeptErrno;
 use thermalloc_sys::gate;
 
 const FRESH: u8 = 0;
@@ -29,6 +31,7 @@ fn begin() {
     if STATE.compare_exchange(FRESH, STARTING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
+    let _errno = KeptErrno::new();
     match Config::from_env() {
         Ok(config) => begin_with(&config),
         Err(bad) => say(&format!("{bad}; the program runs unmonitored")),
@@ -57,6 +60,7 @@ fn say(message: &str) {
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
 extern "C" fn constructor() {
+    deepbind::find_next();
     ensure();
     if !control::is_started() {
         // The monitor sees forks by itself; without it, libc tells.

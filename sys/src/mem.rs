@@ -28,6 +28,21 @@ pub fn map(len: usize) -> Result<NonNull<u8>, Errno> {
     map_with(0, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
 }
 
+/// Maps `len` bytes of zeroed shared memory without a file, readable and writable, charged only as it is touched.
+pub fn shared(len: usize) -> Result<NonNull<u8>, Errno> {
+    map_with(0, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+}
+
+/// Moves a mapping to `to`, in place of what is there; with an `old_len` of 0, maps its shared memory a second time.
+///
+/// # Safety
+/// Both ranges belong to the caller, and nobody relies on the old address (unless it stays) or on what was at the new one.
+pub unsafe fn remap(at: usize, old_len: usize, len: usize, to: usize) -> Result<(), Errno> {
+    let flags = (libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED) as usize;
+    // SAFETY: the caller owns both ranges.
+    check(unsafe { syscall(libc::SYS_mremap, &[at, old_len, len, flags, to]) }).map(drop)
+}
+
 /// Reserves `len` bytes of address space without access; `hint` is where it should lie if it can.
 pub fn reserve(hint: usize, len: usize) -> Result<NonNull<u8>, Errno> {
     map_with(hint, len, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)

@@ -46,7 +46,8 @@ pub fn write_report(report: &Report, path: &Path) -> Result<(), WriteError> {
 fn write(report: &Report, path: &Path) -> io::Result<()> {
     let target = c_string(path)?;
     if is_special(&target) {
-        return File::open(&target, libc::O_WRONLY)?.fill(report);
+        // Not to wait for the reader of a pipe.
+        return File::open(&target, libc::O_WRONLY | libc::O_NONBLOCK)?.fill(report);
     }
     let temporary = temporary(path)?;
     let file = File::open(&temporary, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_NOFOLLOW)?;
