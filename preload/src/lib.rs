@@ -5,6 +5,7 @@
 //! - `caller`: entry points that know who called.
 //! - `standard`: malloc and its family, as C, POSIX and glibc have them.
 //! - `deepbind`: dlopen, so that no library binds past these names.
+//! - `memlock`: mlockall, for a heap of reserved addresses.
 //! - `foreign`: entry points of other allocators that meet ours in a program linked to them.
 //!
 //! The runtime's own collections use mimalloc, never the heap under watch.
@@ -12,6 +13,7 @@
 mod caller;
 mod deepbind;
 mod foreign;
+mod memlock;
 mod standard;
 mod start;
 

@@ -10,3 +10,5 @@ int plugin_sum(const unsigned char *bytes, int length) {
     for (int i = 0; i < length; i++) sum += bytes[i];
     return sum;
 }
+
+void plugin_free(void *object) { free(object); }
