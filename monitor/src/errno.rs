@@ -13,7 +13,7 @@ pub struct KeptErrno(i32);
 impl KeptErrno {
     /// Remembers errno.
     #[inline]
-    pub fn new() -> Self {
+    pub fn keep() -> Self {
         // SAFETY: the address of the calling thread's errno.
         Self(unsafe { *libc::__errno_location() })
     }
@@ -22,7 +22,7 @@ impl KeptErrno {
 impl Drop for KeptErrno {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: as in `new`.
+        // SAFETY: as in `keep`.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

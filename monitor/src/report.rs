@@ -122,7 +122,7 @@ impl heat::Locate for Modules {
 }
 
 fn write_or_say(end: End, status: i32, path: &Path) -> bool {
-    let _errno = KeptErrno::new();
+    let _errno = KeptErrno::keep();
     match write(end, status, path) {
         Ok(()) => true,
         Err(message) => {

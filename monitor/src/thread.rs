@@ -328,7 +328,7 @@ impl Runtime {
             world::enter();
             thread.allow_calls();
         }
-        Self { thread, _errno: KeptErrno::new() }
+        Self { thread, _errno: KeptErrno::keep() }
     }
 
     /// Runs `act` on a stack that the runtime can use: the program's may lie in the watched heap. `act` must not panic.

@@ -31,7 +31,7 @@ fn begin() {
     if STATE.compare_exchange(FRESH, STARTING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
-    let _errno = KeptErrno::new();
+    let _errno = KeptErrno::keep();
     match Config::from_env() {
         Ok(config) => begin_with(&config),
         Err(bad) => say(&format!("{bad}; the program runs unmonitored")),

@@ -74,7 +74,8 @@ fn inputs(folder: &Path) {
     fs::write(folder.join("table"), table).expect("input");
     fs::write(folder.join("data.json"), json).expect("input");
     fs::write(folder.join("small.c"), "int square(int x) { return x * x; }\n").expect("input");
-    fs::write(folder.join("Makefile"), "all: one two\n\t@echo all\ntwo: one\n%:\n\t@echo made $@\n").expect("input");
+    fs::write(folder.join("Makefile"), "all: one two\n\t@echo all\ntwo: one\n%:\n\t@echo made $@\n")
+        .expect("input");
 }
 
 #[test]
