@@ -154,7 +154,7 @@ impl Thread {
         unsafe { &mut *self.handler.get() }
     }
 
-    /// The unwinder's cache; for code of the runtime outside handlers, between [`enter`](Self::enter) and leave.
+    /// The unwinder's cache; for code of the runtime outside handlers, between [`Runtime::enter`] and its end.
     ///
     /// # Safety
     /// No other reference from this method is alive.
