@@ -99,8 +99,27 @@ fn in_runtime(thread: &Thread, frame: &mut Frame) {
     if is_peek {
         return;
     }
-    gate::write_all(2, b"thermalloc: internal error: a fault inside the runtime\n");
+    say_fault(frame);
     crate::actions::uncover(frame.info.signo);
+}
+
+/// One line that says where the runtime has faulted: code relative to the gate, and the address.
+#[cold]
+fn say_fault(frame: &Frame) {
+    let mut line = *b"thermalloc: internal error: signal 00 in the runtime at gate+0x0000000000000000, address 0x0000000000000000\n";
+    let signal = frame.info.signo as u64;
+    put(&mut line[35..37], signal, 10);
+    put(&mut line[63..79], frame.context.rip.wrapping_sub(gate::range().start as u64), 16);
+    put(&mut line[91..107], frame.info.address, 16);
+    gate::write_all(2, &line);
+}
+
+/// Writes a number into a field of digits.
+fn put(field: &mut [u8], mut value: u64, base: u64) {
+    for digit in field.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(value % base) as usize];
+        value /= base;
+    }
 }
 
 /// A rewritten system call that the runtime makes by way of libc: made at once.
