@@ -12,6 +12,7 @@
 use crate::control;
 use crate::exec;
 use crate::frame::Frame;
+use crate::heat;
 use crate::kernel_call::{self, Place};
 use crate::mappings;
 use crate::memory;
@@ -153,6 +154,7 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let rip = frame.context.rip;
     match frame.info.signo {
+        libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
         libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
