@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::control;
+use crate::emulate;
 use crate::exec;
 use crate::frame::Frame;
 use crate::heat;
@@ -133,6 +134,7 @@ fn call_for_runtime(frame: &mut Frame) {
 }
 
 fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    state.emulator.settle(frame, thread.ordinal.load(Ordering::Relaxed));
     let synchronous = is_synchronous(frame);
     if synchronous && serve(thread, state, frame) {
         return;
@@ -155,7 +157,7 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     let rip = frame.context.rip;
     match frame.info.signo {
         libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
-        libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
+        libc::SIGSEGV => step::on_fault(state, frame, ordinal) == Fault::Resumed,
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
             !program_wants_it
@@ -210,6 +212,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         | libc::SYS_munmap
         | libc::SYS_madvise
         | libc::SYS_mremap => mappings::answer(nr, &args),
+        libc::SYS_arch_prctl if emulate::is_on() => emulate::arch_prctl(&args),
         // The program would take the monitor's eyes away.
         libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Some(Err(libc::EINVAL)),
         libc::SYS_seccomp => {
