@@ -169,7 +169,19 @@ pub fn forked() {
     unsafe { STATE.unlock() };
 }
 
-/// Sites that could not be patched: address, bytes of code, why, and how often each has faulted.
-pub fn refused() -> Vec<(u64, Vec<u8>, &'static str, u64)> {
+/// A site that could not be patched.
+pub struct Refused {
+    /// Its address.
+    pub ip: u64,
+    /// The code from there on, as long as an instruction can be.
+    pub code: Vec<u8>,
+    /// Why.
+    pub why: &'static str,
+    /// How often it has faulted.
+    pub faults: u64,
+}
+
+/// Sites that could not be patched.
+pub fn refused() -> Vec<Refused> {
     with_state(|state| state.refused()).unwrap_or_default()
 }

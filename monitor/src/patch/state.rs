@@ -7,7 +7,7 @@
 //! Under the lock of the parent module, in handlers.
 #![allow(unsafe_code)]
 
-use super::Place;
+use super::{Place, Refused};
 use super::emit::{self, Bump, Piece, Rules, Wrap};
 use super::region::{self, MAX_LEN, Source};
 use super::slots::{self, Slot};
@@ -38,7 +38,6 @@ struct Placed {
 /// A patched site.
 struct Patch {
     original: [u8; JUMP],
-    jump: [u8; JUMP],
     /// How often something came to a covered instruction.
     traps: u32,
 }
@@ -251,7 +250,7 @@ impl State {
         // SAFETY: code of a loaded file.
         unsafe { core::ptr::copy_nonoverlapping(site as *const u8, original.as_mut_ptr(), JUMP) };
         // First of all, so that whoever meets the trap is sent on.
-        self.patches.insert(site, Patch { original, jump, traps: 0 });
+        self.patches.insert(site, Patch { original, traps: 0 });
         replace(site, &jump).map_err(|_| {
             self.patches.remove(&site);
             "code cannot be written"
@@ -341,14 +340,20 @@ impl State {
     }
 
     /// See the parent module.
-    pub fn refused(&self) -> Vec<(u64, Vec<u8>, &'static str, u64)> {
+    pub fn refused(&self) -> Vec<Refused> {
         let read = |ip: u64| {
             let mut bytes = [0; MAX_LEN];
             let zone = self.zones.iter().position(|zone| zone.code.contains(&ip));
             let len = zone.map_or(0, |zone| self.source(zone).read(ip, &mut bytes));
             bytes[..len].to_vec()
         };
-        self.refused.iter().map(|(&ip, refusal)| (ip, read(ip), refusal.why, refusal.faults)).collect()
+        let refused = |(&ip, refusal): (&u64, &Refusal)| Refused {
+            ip,
+            code: read(ip),
+            why: refusal.why,
+            faults: refusal.faults,
+        };
+        self.refused.iter().map(refused).collect()
     }
 }
 
