@@ -53,6 +53,11 @@ pub fn emulated() -> bool {
     env::var_os("THERMALLOC_TEST_EMULATED").is_some()
 }
 
+/// Whether to run what takes long under emulation, too, and at full length: `THERMALLOC_PKU_VM_ALL=1`.
+pub fn everything() -> bool {
+    env::var("THERMALLOC_PKU_VM_ALL").as_deref() == Ok("1")
+}
+
 /// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk`), without `mpk` where the CPU has no
 /// protection keys; the test `pku_vm` covers it then.
 pub fn modes() -> Vec<Mode> {
