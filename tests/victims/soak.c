@@ -10,7 +10,7 @@
 #include <time.h>
 
 // DEATHS, of all threads together: the monitor keeps 20,000 dead objects or 64 MiB of their heat.
-enum { SLOTS = 48, SHARED = 64, DEATHS = 80000 };
+enum { SLOTS = 48, SHARED = 64, DEATHS = 40000 };
 typedef struct {
     uint32_t size, seed; // kept outside the heap's objects, so that a lost byte is noticed
     unsigned char *bytes;
