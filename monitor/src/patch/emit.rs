@@ -427,6 +427,9 @@ impl Counted {
         if instruction.has_op_mask() || instruction.is_vsib() || is_special(instruction.mnemonic()) {
             return None;
         }
+        if matches!(instruction.memory_segment(), Register::FS | Register::GS) {
+            return None;
+        }
         let (base, index) = (instruction.memory_base(), instruction.memory_index());
         if matches!(base, Register::RSP | Register::ESP)
             || (base == Register::None && index == Register::None)
