@@ -26,6 +26,16 @@ pub struct Redirected {
 }
 
 impl Redirected {
+    /// The jump to where a call goes.
+    pub fn as_jump(&self) -> Option<Self> {
+        let mut jump = *self;
+        // FF /2 is the call, FF /4 the jump. No prefix is FF.
+        let opcode = self.bytes().iter().position(|&byte| byte == 0xff)?;
+        let modrm = jump.bytes.get_mut(opcode + 1)?;
+        *modrm = *modrm & !0x38 | 4 << 3;
+        Some(jump)
+    }
+
     /// The code.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

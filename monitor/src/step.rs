@@ -234,10 +234,13 @@ pub fn on_fault(thread: &'static Thread, state: &mut HandlerState, frame: &mut F
         return Fault::Resumed;
     }
     let thread = thread.ordinal.load(Ordering::Relaxed);
+    if place == Place::Between && emulate_original(state, frame, thread) {
+        return Fault::Resumed;
+    }
     let registers = registers_of(frame);
     let (decoded, code) = decode(&mut state.decoder, frame, &registers);
     if place == Place::Between {
-        // The thread's own words lie in the heap: translated code reads them, and counts nothing.
+        // Translated code accesses the thread's own words, which lie in the heap.
         begin(state, frame, address, fetch, &registers, &decoded);
         state.step.count = 0;
     } else if fetch || !state.emulator.resume(frame, &decoded, &code, &registers, thread) {
@@ -257,6 +260,22 @@ fn also_open(step: &mut Step, address: usize) -> Fault {
         step.close_all();
     }
     if step.open(address..address + 1) { Fault::Resumed } else { Fault::Foreign }
+}
+
+/// A fault in the midst of translated code: emulates the original instruction instead, if that can be done.
+fn emulate_original(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool {
+    let before = frame.context;
+    patch::settle(frame);
+    let registers = registers_of(frame);
+    let emulated = patch::original(frame.context.rip).is_some_and(|code| {
+        let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
+        let decoded = state.decoder.decode(&code, &registers, &vectors);
+        state.emulator.resume(frame, &decoded, &code, &registers, thread)
+    });
+    if !emulated {
+        frame.context = before;
+    }
+    emulated
 }
 
 fn begin(

@@ -157,7 +157,9 @@ mod tests {
                 assert!(moved[shift..].iter().enumerate().all(|(at, &byte)| byte == at as u8));
                 let mut moved = from.clone();
                 moved.copy_within(shift..len, 0);
-                assert!(moved[..len - shift].iter().enumerate().all(|(at, &byte)| byte == (at + shift) as u8));
+                assert!(
+                    moved[..len - shift].iter().enumerate().all(|(at, &byte)| byte == (at + shift) as u8)
+                );
                 let mut other = from.clone();
                 other[shift] ^= 0x80;
                 assert_eq!(from.cmp(&other), from[shift].cmp(&other[shift]));

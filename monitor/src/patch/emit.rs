@@ -25,7 +25,8 @@ use crate::operands;
 use crate::operands::decode::kinds;
 use crate::redirect::redirect_decoded;
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpKind, Register,
+    Code, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpKind,
+    Register,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -150,6 +151,7 @@ struct Cold {
     instruction: Instruction,
     original: [u8; 15],
     back: u32,
+    calls: bool,
 }
 
 impl Emitter {
@@ -162,7 +164,7 @@ impl Emitter {
                 Some(())
             }),
             What::Branch(instruction) => self.branch(instruction),
-            What::Call(instruction, original) => self.call(instruction, original),
+            What::Call(instruction, original) => self.call(instruction, original, live, factory),
             What::Run(instruction, original) => match Counted::of(instruction, self.rules, factory) {
                 Some(counted) => self.access(instruction, original, &counted, live, factory),
                 None => self.plain(item.ip, |this| this.asm.instruction(instruction, original)),
@@ -214,37 +216,44 @@ impl Emitter {
         })
     }
 
-    /// A call whose return address is the program's. The processor's own call comes first, so that its prediction of returns
-    /// stays in step.
-    fn call(&mut self, instruction: &Instruction, original: &[u8; 15]) -> Option<()> {
-        if instruction.op_kinds().any(|kind| kind == OpKind::Memory) {
-            return None;
+    /// A call whose return address is the program's.
+    fn call(
+        &mut self,
+        instruction: &Instruction,
+        original: &[u8; 15],
+        live: Set,
+        factory: &mut InstructionInfoFactory,
+    ) -> Option<()> {
+        if let Some(counted) = Counted::of(instruction, self.rules, factory) {
+            return self.access(instruction, original, &counted, live, factory);
         }
         let start = self.asm.here();
+        let pushed = self.push(instruction.next_ip());
+        if instruction.flow_control() == FlowControl::Call {
+            let at = self.asm.jump();
+            self.jumps.push((at, instruction.near_branch_target()));
+        } else if instruction.is_ip_rel_memory_operand() {
+            let mut jump = *instruction;
+            jump.set_code(Code::Jmp_rm64);
+            self.asm.instruction(&jump, original)?;
+        } else {
+            self.asm.bytes(&jump_like(original, instruction.len())?[..instruction.len()]);
+        }
+        let end = self.asm.here();
+        let (main, ip) = (start, instruction.ip());
+        self.pieces.push(Piece { code: start..end, main, ip, pushed: pushed..end, ..Piece::default() });
+        Some(())
+    }
+
+    /// Pushes a return address. The processor's own call comes first, so that its prediction of returns stays in step. Returns
+    /// from where on it is there.
+    fn push(&mut self, address: u64) -> u32 {
         let over = self.asm.call();
         self.asm.bytes(&[0xcc]);
         let pushed = self.asm.here();
         self.asm.bind(over, pushed);
-        self.asm.set_top(instruction.next_ip());
-        if instruction.flow_control() == FlowControl::Call {
-            let at = self.asm.jump();
-            self.jumps.push((at, instruction.near_branch_target()));
-        } else {
-            // FF /2 is the call, FF /4 the jump.
-            let mut jump = *original;
-            let modrm = instruction.len() - 1;
-            jump[modrm] = jump[modrm] & !0x38 | 4 << 3;
-            self.asm.bytes(&jump[..instruction.len()]);
-        }
-        let end = self.asm.here();
-        self.pieces.push(Piece {
-            code: start..end,
-            main: start,
-            ip: instruction.ip(),
-            pushed: pushed..end,
-            ..Piece::default()
-        });
-        Some(())
+        self.asm.set_top(address);
+        pushed
     }
 
     fn access(
@@ -288,7 +297,13 @@ impl Emitter {
         let wraps = self.bumps(&mut piece, counted);
         self.restore(&mut piece, keeps_flags, keeps_rax, is_dead);
         piece.main = self.asm.here();
-        self.asm.bytes(redirected.bytes());
+        if redirected.calls {
+            piece.pushed.start = self.push(instruction.next_ip());
+            self.asm.bytes(redirected.as_jump()?.bytes());
+            piece.pushed.end = self.asm.here();
+        } else {
+            self.asm.bytes(redirected.bytes());
+        }
         piece.code = start..self.asm.here();
         self.colds.push(Cold {
             piece: self.pieces.len(),
@@ -297,6 +312,7 @@ impl Emitter {
             instruction: *instruction,
             original: *original,
             back: self.asm.here(),
+            calls: redirected.calls,
         });
         self.pieces.push(piece);
         Some(())
@@ -371,14 +387,22 @@ impl Emitter {
             range.end = range.end.max(range.start);
         }
         piece.main = self.asm.here();
-        self.asm.instruction(&cold.instruction, &cold.original)?;
+        if cold.calls {
+            piece.pushed.start = self.push(cold.instruction.next_ip());
+            self.asm.bytes(&jump_like(&cold.original, cold.instruction.len())?[..cold.instruction.len()]);
+            piece.pushed.end = self.asm.here();
+        } else {
+            self.asm.instruction(&cold.instruction, &cold.original)?;
+        }
         piece.code = start..self.asm.here();
         self.pieces.push(piece);
-        self.plain(cold.instruction.next_ip(), |this| {
-            let at = this.asm.jump();
-            this.asm.bind(at, cold.back);
-            Some(())
-        })?;
+        if !cold.calls {
+            self.plain(cold.instruction.next_ip(), |this| {
+                let at = this.asm.jump();
+                this.asm.bind(at, cold.back);
+                Some(())
+            })?;
+        }
         let scratch = self.pieces[cold.piece].scratch;
         for (at, offset, resume) in cold.wraps {
             let here = self.asm.here();
@@ -388,6 +412,16 @@ impl Emitter {
         }
         Some(())
     }
+}
+
+/// A near call through a register or memory as the jump to the same place.
+fn jump_like(call: &[u8; 15], len: usize) -> Option<[u8; 15]> {
+    let mut jump = *call;
+    // FF /2 is the call, FF /4 the jump.
+    let opcode = jump[..len].iter().position(|&byte| byte == 0xff)?;
+    let modrm = jump.get_mut(opcode + 1)?;
+    *modrm = *modrm & !0x38 | 4 << 3;
+    Some(jump)
 }
 
 /// A register for addresses, and whether it is dead.

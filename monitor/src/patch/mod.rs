@@ -28,6 +28,7 @@ mod zone;
 use crate::control;
 use crate::frame::Frame;
 use crate::heat;
+use crate::operands::decode::MAX_LEN;
 use crate::rewrite;
 use crate::segments;
 use crate::thread::Thread;
@@ -76,6 +77,11 @@ pub enum Place {
 /// Where a code address is.
 pub fn place(rip: u64) -> Place {
     with_state(|state| state.place(rip)).unwrap_or(Place::Outside)
+}
+
+/// The code at an address of a module with patches, as it was before any.
+pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
+    with_state(|state| state.original(ip)).flatten()
 }
 
 /// If the thread is in translated code, puts it where it would be in the program.

@@ -7,12 +7,12 @@
 //! Under the lock of the parent module, in handlers.
 #![allow(unsafe_code)]
 
-use super::{Place, Refused};
 use super::emit::{self, Bump, Piece, Rules, Wrap};
 use super::region::{self, MAX_LEN, Source};
 use super::slots::{self, Slot};
 use super::window::{JUMP, Window};
 use super::zone::Zone;
+use super::{Place, Refused};
 use crate::clock;
 use crate::code;
 use crate::emulate;
@@ -279,6 +279,14 @@ impl State {
         let (&base, body) = self.bodies.range(..=at).next_back()?;
         let wrap = body.wraps.iter().find(|wrap| base + u64::from(wrap.at) == at)?;
         Some((base, *wrap))
+    }
+
+    /// See the parent module.
+    pub fn original(&self, ip: u64) -> Option<[u8; MAX_LEN]> {
+        let zone = self.zones.iter().position(|zone| zone.code.contains(&ip))?;
+        let mut bytes = [0; MAX_LEN];
+        self.source(zone).read(ip, &mut bytes);
+        Some(bytes)
     }
 
     /// See the parent module.
