@@ -192,6 +192,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     }
     if config.mode == Mode::Patch {
         patch::start(config.access == Watched::ReadsAndWrites);
+        protect::share_alias();
     }
     enroll(method, config.access)
 }

@@ -37,6 +37,10 @@ const STUBS: usize = 256;
 const STUB: usize = 32;
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
 
+/// Codes of arch_prctl(2).
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_GET_GS: u64 = 0x1004;
+
 static ON: AtomicBool = AtomicBool::new(false);
 
 /// Makes the alias view reachable by the gs prefix, on the calling thread and those that it will create. False if
@@ -47,11 +51,14 @@ pub fn start(displacement: usize) -> bool {
     free
 }
 
+/// Whether an arch_prctl sets the base of gs.
+pub fn takes_gs(args: &[u64; 6]) -> bool {
+    args[0] == ARCH_SET_GS
+}
+
 /// The program's view of its segment bases: that of gs is zero, until it sets one, which ends emulation in the process. `None`: the kernel is
 /// to answer.
 pub fn arch_prctl(args: &[u64; 6]) -> Option<Result<u64, i32>> {
-    const ARCH_SET_GS: u64 = 0x1001;
-    const ARCH_GET_GS: u64 = 0x1004;
     match args[0] {
         ARCH_GET_GS if memory::write_value(args[1] as usize, &0u64) => Some(Ok(0)),
         ARCH_GET_GS => Some(Err(libc::EFAULT)),
@@ -153,12 +160,13 @@ impl Emulator {
             frame.context.rip = original.rip + u64::from(original.len);
             return;
         }
+        let stub = frame.context.rip;
         frame.context.rip = original.rip;
         for access in &self.accesses[..self.count] {
             heat::uncharge(access, thread, self.charged_ns);
         }
         self.count = 0;
-        in_program_view(&mut frame.info);
+        in_program_view(&mut frame.info, stub, original.rip);
     }
 
     /// The index of the stub for an instruction.
@@ -182,8 +190,12 @@ impl Emulator {
     }
 }
 
-/// A fault on the alias view is one on the program's.
-pub fn in_program_view(info: &mut Info) {
+/// A fault on the alias view is one on the program's, and one of an instruction at `copy` is one at `original`.
+pub fn in_program_view(info: &mut Info, copy: u64, original: u64) {
+    let names_code = matches!(info.signo, libc::SIGFPE | libc::SIGILL | libc::SIGTRAP);
+    if names_code && info.code > 0 && info.address == copy {
+        info.address = original;
+    }
     if matches!(info.signo, libc::SIGSEGV | libc::SIGBUS) && info.code > 0 {
         let displacement = alloc::alias_of(alloc::arena().start) - alloc::arena().start;
         let address = (info.address as usize).wrapping_sub(displacement);

@@ -93,11 +93,11 @@ fn in_runtime(thread: &Thread, frame: &mut Frame) {
     }
     // SAFETY: faults of the runtime do not nest: what follows touches no watched memory.
     let peek = unsafe { thread.peek() };
-    if patch::on_trap(frame) {
-        return;
-    }
     if frame.info.signo == libc::SIGTRAP && rewrite::is_site(frame.context.rip) {
         call_for_runtime(frame);
+        return;
+    }
+    if patch::on_trap(frame) {
         return;
     }
     let is_peek = match frame.info.signo {
@@ -150,6 +150,9 @@ fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
     }
     state.emulator.settle(frame, thread.ordinal.load(Ordering::Relaxed));
     let synchronous = is_synchronous(frame);
+    if synchronous && !state.step.is_running() && patch::is_between_steps(&mut state.traced, frame) {
+        return;
+    }
     if synchronous && serve(thread, state, frame) {
         return;
     }
@@ -172,7 +175,7 @@ fn serve(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -
     let rip = frame.context.rip;
     match frame.info.signo {
         libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
-        libc::SIGSEGV => step::on_fault(thread, state, frame) == Fault::Resumed,
+        libc::SIGSEGV => step::on_fault(thread, state, frame) == Fault::Resumed || patch::go_cold(frame),
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
             !program_wants_it
@@ -200,6 +203,7 @@ fn serve(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -
 fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     world::wait_until_open();
     let args = frame.arguments();
+    patch::before_call(nr, &args);
     // `None`: the kernel is to make it.
     let answer = match nr {
         libc::SYS_rt_sigreturn => {
@@ -226,8 +230,14 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         | libc::SYS_pkey_mprotect
         | libc::SYS_munmap
         | libc::SYS_madvise
+        | libc::SYS_mmap
         | libc::SYS_mremap => mappings::answer(nr, &args),
-        libc::SYS_arch_prctl if emulate::is_on() => emulate::arch_prctl(&args),
+        libc::SYS_arch_prctl if emulate::is_on() => {
+            if emulate::takes_gs(&args) {
+                patch::stop();
+            }
+            emulate::arch_prctl(&args)
+        }
         // The program would take the monitor's eyes away.
         libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Some(Err(libc::EINVAL)),
         libc::SYS_seccomp => {

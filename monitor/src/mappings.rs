@@ -41,8 +41,35 @@ pub fn answer(nr: i64, args: &[u64; 6]) -> Option<Answer> {
             Some(Ok(0))
         }
         libc::SYS_mremap => Some(remap(args, inside)),
+        libc::SYS_mmap if inside && control::is_aliased() => replace(start..end, args),
         _ => None,
     }
+}
+
+/// mmap in place of pages of the heap, which both views have to show: the pages stay the heap's, with the new mapping's contents. `None`:
+/// a shared file, which no copy can stand for.
+fn replace(range: Range<usize>, args: &[u64; 6]) -> Option<Answer> {
+    let (prot, flags) = (args[2] as i32, args[3] as i32);
+    if flags & libc::MAP_FIXED == 0 {
+        return None;
+    }
+    if flags & libc::MAP_ANONYMOUS == 0 {
+        if flags & libc::MAP_TYPE != libc::MAP_PRIVATE {
+            return None;
+        }
+        discard(range.clone());
+        let to = alloc::alias_of(range.start);
+        // SAFETY: the kernel writes to pages whose contents the program has given up.
+        let read =
+            unsafe { syscall(libc::SYS_pread64, &[args[4] as usize, to, range.len(), args[5] as usize]) };
+        if let Err(mem::Errno(errno)) = mem::check(read) {
+            return Some(Err(errno));
+        }
+    } else {
+        discard(range.clone());
+    }
+    protect::wish(range.clone(), prot);
+    Some(Ok(range.start as u64))
 }
 
 /// mremap of pages of the heap: shrinks in place, or copies to a mapping outside the arena, since the arena's own pages stay

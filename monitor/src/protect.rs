@@ -258,6 +258,7 @@ pub fn wish(range: Range<usize>, prot: i32) {
     let _lock = spin();
     for page in pages(&range) {
         wish_of(page).store(WISHED | (prot & 7) as u8, Ordering::Relaxed);
+        guard_alias(page, prot & 7);
     }
     let wide_open = is_wide_open();
     let is_open = |page: usize| wide_open || count(page).load(Ordering::Relaxed) > 0;
@@ -271,7 +272,23 @@ pub fn forget_wishes(range: Range<usize>) {
     }
     let _lock = spin();
     for page in pages(&range).filter(|&page| wish_of(page).swap(0, Ordering::Relaxed) != 0) {
+        guard_alias(page, READ_WRITE);
         apply(page..page + 1, is_wide_open() || count(page).load(Ordering::Relaxed) > 0);
+    }
+}
+
+static GUARDS_ALIAS: AtomicBool = AtomicBool::new(false);
+
+/// From here on the program's code reaches the alias view too: it gets the protections that the program sets.
+pub fn share_alias() {
+    GUARDS_ALIAS.store(true, Ordering::Relaxed);
+}
+
+fn guard_alias(page: usize, prot: i32) {
+    if GUARDS_ALIAS.load(Ordering::Relaxed) {
+        let at = alloc::alias_of(alloc::arena().start + page * PAGE);
+        // SAFETY: a page of the alias view; the runtime reads it with care.
+        let _ = unsafe { mem::protect(at, PAGE, prot) };
     }
 }
 

@@ -97,6 +97,8 @@ pub struct Thread {
 pub struct HandlerState {
     /// The step in progress.
     pub step: Step,
+    /// Where the program has seen its own single step last.
+    pub traced: u64,
     /// Stubs of emulated instructions.
     pub emulator: Emulator,
     /// The system call in progress.
@@ -541,6 +543,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
         // Fields that are not written stay zero, which is valid for all of them.
         (&raw mut (*thread).handler).write(UnsafeCell::new(HandlerState {
             step: Step::default(),
+            traced: 0,
             emulator: Emulator::default(),
             call: Call::default(),
             suspended: Vec::with_capacity(4),

@@ -150,7 +150,7 @@ pub fn kinds(access: OpAccess) -> &'static [Kind] {
 }
 
 /// Instructions that name memory without transferring any.
-fn touches_nothing(mnemonic: Mnemonic) -> bool {
+pub fn touches_nothing(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,
         Mnemonic::Clflush

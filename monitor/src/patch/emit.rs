@@ -22,7 +22,7 @@ use super::slots::Slot;
 use crate::access::Kind;
 use crate::heat::{narrow_offset, wide_offset};
 use crate::operands;
-use crate::operands::decode::kinds;
+use crate::operands::decode::{kinds, touches_nothing};
 use crate::redirect::redirect_decoded;
 use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpKind,
@@ -68,6 +68,8 @@ pub struct Piece {
     pub operand: Option<Instruction>,
     /// Where a return address has been pushed.
     pub pushed: Range<u32>,
+    /// Where the side begins that counts nothing; 0: there is none.
+    pub cold: u32,
 }
 
 /// Where the code goes that has seen a counter wrap.
@@ -382,6 +384,7 @@ impl Emitter {
         let mut piece = Piece { ip: hot.ip, scratch: hot.scratch, ..Piece::default() };
         (piece.flags.start, piece.rax.start, piece.spilled.start) = (start, start, start);
         cold.from.iter().for_each(|&at| self.asm.bind(at, start));
+        self.pieces[cold.piece].cold = start;
         self.restore(&mut piece, flags, rax, is_dead);
         for range in [&mut piece.flags, &mut piece.rax, &mut piece.spilled] {
             range.end = range.end.max(range.start);
@@ -470,6 +473,9 @@ impl Counted {
         {
             return None;
         }
+        if touches_nothing(instruction.mnemonic()) || selects_bit(instruction) {
+            return None;
+        }
         let info = factory.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE);
         let stack = instruction.is_stack_instruction();
         let mut operands = info
@@ -504,6 +510,12 @@ impl Counted {
             [Some(Bump { wide, offset: count, by: 1 }), extra].into_iter().flatten()
         })
     }
+}
+
+/// A bit test whose register operand moves the address.
+fn selects_bit(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    matches!(instruction.mnemonic(), Bt | Bts | Btr | Btc) && instruction.op1_kind() == OpKind::Register
 }
 
 /// Masked by a vector register, or of an extent that depends on the processor's state.

@@ -26,7 +26,7 @@ mod window;
 mod zone;
 
 use crate::control;
-use crate::frame::Frame;
+use crate::frame::{Frame, TRAP_FLAG};
 use crate::heat;
 use crate::operands::decode::MAX_LEN;
 use crate::rewrite;
@@ -79,6 +79,11 @@ pub fn place(rip: u64) -> Place {
     with_state(|state| state.place(rip)).unwrap_or(Place::Outside)
 }
 
+/// A fault at an address that is not the heap's: true if it was a count of something below the heap, which goes on uncounted.
+pub fn go_cold(frame: &mut Frame) -> bool {
+    frame.info.code > 0 && with_state(|state| state.go_cold(frame)) == Some(true)
+}
+
 /// The code at an address of a module with patches, as it was before any.
 pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
     with_state(|state| state.original(ip)).flatten()
@@ -99,6 +104,51 @@ pub fn on_trap(frame: &mut Frame) -> bool {
         _ => return false,
     };
     with_state(|state| state.on_trap(frame, at)) == Some(true)
+}
+
+/// The program steps itself (its own trap flag): true if the thread is not at an instruction of the program's that it has not seen yet.
+/// `last` is where it has seen itself last.
+pub fn is_between_steps(last: &mut u64, frame: &Frame) -> bool {
+    if frame.info.signo != libc::SIGTRAP
+        || frame.info.code == SI_KERNEL
+        || frame.context.eflags & TRAP_FLAG == 0
+    {
+        return false;
+    }
+    let rip = frame.context.rip;
+    let at = match with_state(|state| state.step_at(rip)) {
+        None | Some(Step::Outside) => rip,
+        Some(Step::At(ip)) if ip != *last => ip,
+        Some(_) => return true,
+    };
+    *last = at;
+    false
+}
+
+/// Where a single step has led.
+enum Step {
+    /// Not to translated code.
+    Outside,
+    /// To the translation of the instruction at this address.
+    At(u64),
+    /// Elsewhere in translated code.
+    Inside,
+}
+
+/// Before a system call of the program: forgets patches in code that it unmaps, replaces, or makes writable.
+pub fn before_call(nr: i64, args: &[u64; 6]) {
+    if !is_on() {
+        return;
+    }
+    let range = |start: u64, len: u64| start as usize..start.saturating_add(len) as usize;
+    match nr {
+        libc::SYS_munmap | libc::SYS_mremap => forget(range(args[0], args[1])),
+        libc::SYS_mprotect | libc::SYS_pkey_mprotect if args[2] & libc::PROT_WRITE as u64 != 0 => {
+            forget(range(args[0], args[1]));
+        }
+        libc::SYS_mmap if args[3] & libc::MAP_FIXED as u64 != 0 => forget(range(args[0], args[1])),
+        _ => {}
+    }
 }
 
 /// The instruction at RIP has faulted on watched memory: sends the thread to its translation, which is made now if there is none. False if

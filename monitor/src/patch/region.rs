@@ -141,7 +141,11 @@ impl<S: Source> Builder<'_, S> {
                 FlowControl::Return | FlowControl::IndirectBranch if can_run(&instruction) => {
                     return self.push(ip, What::Run(instruction, bytes));
                 }
-                // A call is left in place, so that its return address is the program's.
+                // It accesses memory, and may be too short to be patched itself.
+                FlowControl::IndirectCall if calls_through_memory(&instruction) => {
+                    return self.push(ip, What::Call(instruction, bytes));
+                }
+                // Another call is left in place, so that its return address is the program's.
                 _ => return self.push(ip, What::Goto),
             }
             ip = instruction.next_ip();
@@ -172,6 +176,14 @@ fn can_run(instruction: &Instruction) -> bool {
             | Mnemonic::Int3
             | Mnemonic::Retf
     ) && !matches!(instruction.flow_control(), FlowControl::XbeginXabortXend | FlowControl::Exception)
+}
+
+/// Whether a call reads its target from memory that may be the heap's.
+fn calls_through_memory(instruction: &Instruction) -> bool {
+    can_call(instruction)
+        && instruction.op0_kind() == iced_x86::OpKind::Memory
+        && !instruction.is_ip_rel_memory_operand()
+        && !instruction.has_segment_prefix()
 }
 
 /// Whether [`What::Call`] can make a call: near, and not by way of the stack pointer, which it moves first.

@@ -10,9 +10,9 @@
 use super::emit::{self, Bump, Piece, Rules, Wrap};
 use super::region::{self, MAX_LEN, Source};
 use super::slots::{self, Slot};
-use super::window::{JUMP, Window};
+use super::window::{JUMP, OPCODE, Window};
 use super::zone::Zone;
-use super::{Place, Refused};
+use super::{Place, Refused, Step};
 use crate::clock;
 use crate::code;
 use crate::emulate;
@@ -24,6 +24,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
 use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Traps of a window after which it is changed.
+const OFTEN: u32 = 8;
 
 /// Bytes of a body at most.
 const LARGEST_BODY: usize = 64 << 10;
@@ -129,26 +132,96 @@ impl State {
     }
 
     fn patch(&mut self, ip: u64) -> Result<u64, &'static str> {
-        let zone =
-            self.zones.iter().position(|zone| zone.code.contains(&ip)).ok_or("its module is unknown")?;
-        let starts = self.window(zone, ip)?;
-        let window = Window::new(ip, starts.iter().copied());
-        if self.patches.range(ip.saturating_sub(JUMP as u64 - 1)..ip + JUMP as u64).next().is_some() {
-            return Err("another patch overlaps");
+        let zone = self.zone_of(ip).ok_or("its module is unknown")?;
+        if self.patches.range(ip.saturating_sub(JUMP as u64 - 1)..ip).next().is_some() {
+            return Err("it lies in the window of another patch");
+        }
+        let next = self.patches.range(ip + 1..ip + JUMP as u64).next().map(|(&site, _)| site);
+        let mut starts = self.window(zone, ip)?;
+        if let Some(next) = next {
+            starts.retain(|&start| start < next);
         }
         if starts.iter().any(|start| !self.translations.contains_key(start)) {
-            self.translate(zone, ip)?;
+            let end = next.unwrap_or(ip + JUMP as u64);
+            self.translate(zone, ip, end)?;
         }
         if starts[1..].iter().any(|start| !self.translations.contains_key(start)) {
             return Err("an instruction behind it cannot be moved");
         }
         let translation = *self.translations.get(&ip).ok_or("it could not be translated")?;
-        let jump = match window.jump(translation) {
-            Some(jump) => jump,
-            None => self.by_stub(zone, &window, ip, translation)?,
+        let window = Window::new(ip, starts);
+        let jump = match next {
+            Some(next) => self.before(zone, window, ip, next, translation)?,
+            None => match window.jump(translation) {
+                Some(jump) => jump,
+                None => self.by_stub(zone, &window, ip, translation)?,
+            },
         };
-        self.write(ip, jump)?;
+        self.write(zone, ip, jump)?;
         Ok(translation)
+    }
+
+    /// The jump of a site whose window reaches into the patch at `next`: its last bytes are that one's first.
+    fn before(
+        &mut self,
+        zone: usize,
+        mut window: Window,
+        ip: u64,
+        next: u64,
+        translation: u64,
+    ) -> Result<[u8; JUMP], &'static str> {
+        const WHY: &str = "another patch overlaps";
+        let reach = (next - ip) as usize;
+        window = window.with(reach - 1, OPCODE);
+        if reach == 4 {
+            let far = self.far_zone(zone).ok_or(WHY)?;
+            return self.by_stub(far, &window, ip, translation);
+        }
+        if reach < 2 {
+            return Err(WHY);
+        }
+        // The other's displacement holds this one's top byte: it gets another stub.
+        let top = self.zones[zone].top(ip);
+        let byte = 3 - reach;
+        let starts = self.window(zone, next)?;
+        let other = Window::new(next, starts).with(byte, top);
+        let target = *self.translations.get(&next).ok_or(WHY)?;
+        let jump = self.by_stub(zone, &other, next, target).map_err(|_| WHY)?;
+        replace(next, &jump).map_err(|_| WHY)?;
+        for byte in reach..4 {
+            window = window.with(byte, jump[byte + 1 - reach]);
+        }
+        self.by_stub(zone, &window, ip, translation).map_err(|_| WHY)
+    }
+
+    fn zone_of(&self, ip: u64) -> Option<usize> {
+        self.zones.iter().position(|zone| zone.code.contains(&ip))
+    }
+
+    /// The zone for jumps whose top byte is a jump's first, made when first needed.
+    fn far_zone(&mut self, zone: usize) -> Option<usize> {
+        if let Some(far) = self.zones[zone].far {
+            return Some(far);
+        }
+        let mut far = Zone::with_top(&self.zones[zone].code, OPCODE)?;
+        far.code = 0..0;
+        self.zones.push(far);
+        self.zones[zone].far = Some(self.zones.len() - 1);
+        self.zones[zone].far
+    }
+
+    /// Something comes to a covered instruction again and again: it gets a patch of its own, and the one that covers it, another
+    /// shape.
+    fn split(&mut self, site: u64, at: u64) {
+        let Some(patch) = self.patches.remove(&site) else { return };
+        if replace(site, &patch.original).is_err() {
+            return;
+        }
+        for ip in [at, site] {
+            if let Err(why) = self.patch(ip) {
+                self.refused.insert(ip, Refusal { why, faults: 0 });
+            }
+        }
     }
 
     /// Whether it is known what module an address is code of, or that it is none's.
@@ -203,9 +276,9 @@ impl State {
         Ok(starts)
     }
 
-    fn translate(&mut self, zone: usize, ip: u64) -> Result<(), &'static str> {
+    fn translate(&mut self, zone: usize, ip: u64, end: u64) -> Result<(), &'static str> {
         let source = self.source(zone);
-        let items = region::build(&source, ip, ip + JUMP as u64).ok_or("what follows it cannot be moved")?;
+        let items = region::build(&source, ip, end).ok_or("what follows it cannot be moved")?;
         let base = self.zones[zone].next();
         let mut factory = core::mem::replace(&mut self.factory, InstructionInfoFactory::new());
         let source = self.source(zone);
@@ -245,10 +318,11 @@ impl State {
     }
 
     /// Replaces code by a jump, such that no thread ever executes half of it.
-    fn write(&mut self, site: u64, jump: [u8; JUMP]) -> Result<(), &'static str> {
+    fn write(&mut self, zone: usize, site: u64, jump: [u8; JUMP]) -> Result<(), &'static str> {
+        let mut bytes = [0; MAX_LEN];
+        self.source(zone).read(site, &mut bytes);
         let mut original = [0; JUMP];
-        // SAFETY: code of a loaded file.
-        unsafe { core::ptr::copy_nonoverlapping(site as *const u8, original.as_mut_ptr(), JUMP) };
+        original.copy_from_slice(&bytes[..JUMP]);
         // First of all, so that whoever meets the trap is sent on.
         self.patches.insert(site, Patch { original, traps: 0 });
         replace(site, &jump).map_err(|_| {
@@ -270,8 +344,12 @@ impl State {
             return false;
         }
         patch.traps += 1;
+        let is_often = patch.traps == OFTEN;
         let Some(&translation) = self.translations.get(&at) else { return false };
         frame.context.rip = translation;
+        if is_often && at != site {
+            self.split(site, at);
+        }
         true
     }
 
@@ -283,10 +361,24 @@ impl State {
 
     /// See the parent module.
     pub fn original(&self, ip: u64) -> Option<[u8; MAX_LEN]> {
-        let zone = self.zones.iter().position(|zone| zone.code.contains(&ip))?;
+        let zone = self.zone_of(ip)?;
         let mut bytes = [0; MAX_LEN];
         self.source(zone).read(ip, &mut bytes);
         Some(bytes)
+    }
+
+    /// A count has faulted whose cell does not exist: the operand is not the heap's, but lies below it. Goes on at the cold side. False
+    /// if this was something else.
+    pub fn go_cold(&self, frame: &mut Frame) -> bool {
+        let rip = frame.context.rip;
+        let Some((piece, offset)) = self.piece(rip).filter(|_| self.is_ours(rip)) else { return false };
+        let counting = piece.bumps[0].is_some() && offset < piece.main && piece.cold != 0;
+        // Nothing has been counted yet: the first count is what faults.
+        if !counting || piece.bumps.iter().flatten().any(|(done, _)| *done <= offset) {
+            return false;
+        }
+        frame.context.rip = rip - u64::from(offset) + u64::from(piece.cold);
+        true
     }
 
     /// See the parent module.
@@ -298,6 +390,19 @@ impl State {
             Some((piece, offset)) if offset == piece.main => Place::Copy,
             Some(_) => Place::Between,
             None => Place::Outside,
+        }
+    }
+
+    /// See the parent module.
+    pub fn step_at(&self, rip: u64) -> Step {
+        if !self.is_ours(rip) {
+            return Step::Outside;
+        }
+        match self.piece(rip) {
+            Some((piece, offset)) if offset == piece.code.start && !self.stubs.contains_key(&rip) => {
+                Step::At(piece.ip)
+            }
+            _ => Step::Inside,
         }
     }
 
@@ -327,12 +432,15 @@ impl State {
             frame.context.rip = site;
         } else if let Some((piece, offset)) = self.piece(rip) {
             restore(piece, offset, &mut frame.context);
-            emulate::in_program_view(&mut frame.info);
+            emulate::in_program_view(&mut frame.info, rip, frame.context.rip);
         }
     }
 
     /// Restores the original code of patches in a range, and forgets what was translated from it.
     pub fn forget(&mut self, range: Range<u64>) {
+        if !self.zones.iter().any(|zone| zone.code.start < range.end && range.start < zone.code.end) {
+            return;
+        }
         let sites: Vec<u64> = self.patches.range(range.clone()).map(|(site, _)| *site).collect();
         for site in sites {
             if let Some(patch) = self.patches.remove(&site) {

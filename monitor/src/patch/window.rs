@@ -11,7 +11,8 @@
 
 /// Bytes of a jump.
 pub const JUMP: usize = 5;
-const OPCODE: u8 = 0xe9;
+/// Its first byte.
+pub const OPCODE: u8 = 0xe9;
 
 /// Whether executing an instruction that begins with this byte traps in 64-bit user code, whatever follows: int3, and what
 /// only the kernel may do (hlt, cli, sti, in, out, ins, outs). Those that 64-bit mode has taken out would do as well, but raise SIGILL,
@@ -20,28 +21,58 @@ pub const fn traps(byte: u8) -> bool {
     matches!(byte, 0xcc | 0xf4 | 0xfa | 0xfb | 0x6c..=0x6f | 0xec..=0xef)
 }
 
-/// Where instructions begin in the window behind the first: a bit for each of its bytes.
+/// What a byte of the displacement may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    /// Anything: no instruction begins there.
+    Any,
+    /// What traps: an instruction began there.
+    Traps,
+    /// What is there already: the jump of another patch.
+    Exactly(u8),
+}
+
+impl Allowed {
+    fn allows(self, byte: u8) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Traps => traps(byte),
+            Self::Exactly(only) => byte == only,
+        }
+    }
+}
+
+/// The window at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     site: u64,
-    starts: u8,
+    /// Of the displacement, lowest byte first.
+    bytes: [Allowed; 4],
 }
 
 impl Window {
     /// The window at `site`; `starts` are the addresses at which the instructions of the straight line begin.
     pub fn new(site: u64, starts: impl IntoIterator<Item = u64>) -> Self {
-        let within = |start: u64| start.checked_sub(site).filter(|offset| (1..JUMP as u64).contains(offset));
-        let starts = starts.into_iter().filter_map(within).fold(0, |bits, offset| bits | 1 << offset);
-        Self { site, starts }
+        let mut window = Self { site, bytes: [Allowed::Any; 4] };
+        for offset in starts.into_iter().filter_map(|start| start.checked_sub(site + 1)) {
+            if let Some(byte) = window.bytes.get_mut(offset as usize) {
+                *byte = Allowed::Traps;
+            }
+        }
+        window
     }
 
-    /// The jump to `target`, if it is in reach and traps where it must.
+    /// The same with a byte of the displacement fixed.
+    pub fn with(mut self, byte: usize, value: u8) -> Self {
+        self.bytes[byte] = Allowed::Exactly(value);
+        self
+    }
+
+    /// The jump to `target`, if it is in reach and each byte is what it must be.
     pub fn jump(&self, target: u64) -> Option<[u8; JUMP]> {
-        let displacement = i32::try_from(target.wrapping_sub(self.site + JUMP as u64) as i64).ok()?;
+        let displacement = i32::try_from(target.wrapping_sub(self.end()) as i64).ok()?;
         let [a, b, c, d] = displacement.to_le_bytes();
-        let jump = [OPCODE, a, b, c, d];
-        let fits = (1..JUMP).all(|offset| self.starts >> offset & 1 == 0 || traps(jump[offset]));
-        fits.then_some(jump)
+        self.misfit(displacement as u32).is_none().then_some([OPCODE, a, b, c, d])
     }
 
     /// The targets in `range` that fit, lowest first, `room` bytes apart at least.
@@ -51,31 +82,28 @@ impl Window {
         core::iter::from_fn(move || {
             while next + room <= range.end {
                 let target = next;
-                match window.skip(target) {
+                match window.misfit(target.wrapping_sub(window.end()) as u32) {
                     None => {
                         next = target + room;
                         return Some(target);
                     }
                     // The highest byte that does not fit decides where the next candidate is.
-                    Some(byte) => next = next_multiple(target, self_end(window.site), 1 << (8 * byte)),
+                    Some(byte) => next = next_multiple(target, window.end(), 1 << (8 * byte)),
                 }
             }
             None
         })
     }
 
-    /// The highest byte of the displacement to `target` that does not fit, 0 being the lowest.
-    fn skip(&self, target: u64) -> Option<usize> {
-        let displacement = target.wrapping_sub(self_end(self.site)) as u32;
-        (0..4).rev().find(|&byte| {
-            let value = displacement.to_le_bytes()[byte];
-            self.starts >> (byte + 1) & 1 != 0 && !traps(value)
-        })
+    fn end(&self) -> u64 {
+        self.site + JUMP as u64
     }
-}
 
-fn self_end(site: u64) -> u64 {
-    site + JUMP as u64
+    /// The highest byte of a displacement that does not fit, 0 being the lowest.
+    fn misfit(&self, displacement: u32) -> Option<usize> {
+        let bytes = displacement.to_le_bytes();
+        (0..4).rev().find(|&byte| !self.bytes[byte].allows(bytes[byte]))
+    }
 }
 
 /// The least address above `at` whose distance from `from` is a multiple of `step`.
@@ -91,8 +119,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn targets_are_exactly_those_that_fit(site in 0x40_0000u64..0x50_0000, starts in 0u8..32, from in 0u64..1 << 24) {
-            let window = Window { site, starts: starts & 0b11110 };
+        fn targets_are_exactly_those_that_fit(
+            site in 0x40_0000u64..0x50_0000,
+            starts in proptest::collection::vec(1u64..5, 0..3),
+            fixed in proptest::option::of((0usize..2, any::<u8>())),
+            from in 0u64..1 << 24,
+        ) {
+            let mut window = Window::new(site, starts.iter().map(|start| site + start));
+            if let Some((byte, value)) = fixed {
+                window = window.with(byte, value);
+            }
             let range = site + 0x600_0000 + from..site + 0x600_0000 + from + 0x2_0000;
             let found: Vec<u64> = window.targets(range.clone(), 1).take(600).collect();
             let expected: Vec<u64> = range.filter(|&target| window.jump(target).is_some()).take(600).collect();
@@ -105,6 +141,7 @@ mod tests {
         let window = Window::new(0x1000, [0x1000, 0x1007]);
         assert_eq!(window.jump(0x2000), Some([0xe9, 0xfb, 0x0f, 0, 0]));
         assert_eq!(window.jump(0x1_0000_0000), None);
-        assert_eq!(Window::new(0x1000, [0x1003, 0x1006]).starts, 0b1000);
+        assert_eq!(Window::new(0x1000, [0x1003, 0x1006]).jump(0x2000), None);
+        assert!(Window::new(0x1000, [0x1003]).with(0, 0xfb).jump(0x1005 + 0xcc_00fb).is_some());
     }
 }

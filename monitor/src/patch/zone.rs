@@ -27,6 +27,8 @@ pub struct Zone {
     pub code: Range<u64>,
     /// All of the zone.
     pub range: Range<u64>,
+    /// Index of the zone for jumps that end in another jump's first byte.
+    pub far: Option<usize>,
     /// Where the next body goes.
     next: u64,
     /// Pages with stubs: how many of their bytes are used.
@@ -39,14 +41,20 @@ impl Zone {
         // Pairs of neighbouring top bytes that trap, nearest first, above the module and below.
         let tops = (0u8..0x70).flat_map(|distance| [distance, 0u8.wrapping_sub(distance + 2)]);
         let mut pairs = tops.filter(|&top| traps(top) && traps(top.wrapping_add(1)));
-        pairs.find_map(|top| Self::at(&code, i64::from(top as i8) * STEP as i64))
+        pairs.find_map(|top| Self::at(&code, top, 2))
     }
 
-    fn at(code: &Range<u64>, distance: i64) -> Option<Self> {
-        // From the code's end on, so that the displacement from any of it has one of the two top bytes.
-        let start = code.end.checked_add_signed(distance)?.next_multiple_of(PAGE);
-        let end = code.start.checked_add_signed(distance)?.checked_add(2 * STEP)? / PAGE * PAGE;
-        if start < 1 << 16 || end <= start + (STEP / 2) || end >= 1 << 47 {
+    /// A zone whose jumps have a given top byte.
+    pub fn with_top(code: &Range<u64>, top: u8) -> Option<Self> {
+        Self::at(code, top, 1)
+    }
+
+    /// Maps a zone such that the displacement from any of the code has one of `tops` top bytes from `top` on.
+    fn at(code: &Range<u64>, top: u8, tops: u64) -> Option<Self> {
+        let distance = i64::from(top as i8) * STEP as i64;
+        let start = (code.end + JUMP as u64).checked_add_signed(distance)?.next_multiple_of(PAGE);
+        let end = code.start.checked_add_signed(distance)?.checked_add(tops * STEP)? / PAGE * PAGE;
+        if start < 1 << 16 || end <= start + STEP / 4 || end >= 1 << 47 {
             return None;
         }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
@@ -60,7 +68,13 @@ impl Zone {
             unsafe { syscall(libc::SYS_munmap, &[at, (end - start) as usize]) };
             return None;
         }
-        Some(Self { code: code.clone(), range: start..end, next: start, stubs: BTreeMap::new() })
+        Some(Self { code: code.clone(), range: start..end, far: None, next: start, stubs: BTreeMap::new() })
+    }
+
+    /// The top byte of displacements from an address to the zone's first half.
+    pub fn top(&self, from: u64) -> u8 {
+        let middle = self.range.start + (self.range.end - self.range.start) / 2;
+        (middle.wrapping_sub(from + JUMP as u64) as u32).to_le_bytes()[3]
     }
 
     /// Where the next body will be.
