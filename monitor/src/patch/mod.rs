@@ -163,6 +163,7 @@ pub fn resume(thread: &'static Thread, frame: &mut Frame, place: Place) -> bool 
     }
     if place != Place::Outside {
         if was_ready {
+            with_state(|state| state.note(frame.context.rip));
             return false;
         }
         settle(frame);

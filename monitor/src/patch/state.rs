@@ -115,7 +115,7 @@ impl State {
 
     /// The translation of the instruction at `ip`, which is patched to lead there.
     pub fn enter(&mut self, ip: u64) -> Option<u64> {
-        if let Some(refusal) = self.refused.get_mut(&ip) {
+        if let Some(refusal) = self.refused.get_mut(&ip).filter(|_| !self.patches.contains_key(&ip)) {
             refusal.faults += 1;
             return self.translations.get(&ip).copied();
         }
@@ -365,6 +365,13 @@ impl State {
         let mut bytes = [0; MAX_LEN];
         self.source(zone).read(ip, &mut bytes);
         Some(bytes)
+    }
+
+    /// A copy of an instruction has faulted: it has no counter.
+    pub fn note(&mut self, rip: u64) {
+        let Some(ip) = self.piece(rip).map(|(piece, _)| piece.ip) else { return };
+        let uncounted = || Refusal { why: "its accesses have no inline counter", faults: 0 };
+        self.refused.entry(ip).or_insert_with(uncounted).faults += 1;
     }
 
     /// A count has faulted whose cell does not exist: the operand is not the heap's, but lies below it. Goes on at the cold side. False

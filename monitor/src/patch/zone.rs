@@ -71,10 +71,9 @@ impl Zone {
         Some(Self { code: code.clone(), range: start..end, far: None, next: start, stubs: BTreeMap::new() })
     }
 
-    /// The top byte of displacements from an address to the zone's first half.
+    /// The top byte of displacements from an address to the zone's end, where its stubs are.
     pub fn top(&self, from: u64) -> u8 {
-        let middle = self.range.start + (self.range.end - self.range.start) / 2;
-        (middle.wrapping_sub(from + JUMP as u64) as u32).to_le_bytes()[3]
+        ((self.range.end - 1).wrapping_sub(from + JUMP as u64) as u32).to_le_bytes()[3]
     }
 
     /// Where the next body will be.
