@@ -173,6 +173,23 @@ static struct object allocate(const struct program *program, int i) {
     return object;
 }
 
+// Two objects without a gap between them; what comes before is not used.
+static void allocate_neighbours(const struct program *program, int i, struct object *pair) {
+    for (int attempt = 0; !replay; attempt++) {
+        char *first = attempt ? (char *)pair[1].address : malloc(program->size[i]);
+        char *second = malloc(program->size[i]);
+        if (!second || attempt > 5000) die("no two objects are neighbours");
+        for (int k = 0; k < 2; k++) {
+            pair[k].address = (uintptr_t)(k ? second : first);
+            pair[k].usable = malloc_usable_size(k ? second : first);
+        }
+        if (first + pair[0].usable != second) continue;
+        if (write(addresses, pair, 2 * sizeof *pair) != 2 * sizeof *pair) die("cannot write addresses");
+        return;
+    }
+    for (int k = 0; k < 2; k++) pair[k] = allocate(program, i + k);
+}
+
 static uintptr_t fs_base(void) {
     uintptr_t base;
     __asm__("mov %%fs:0, %0" : "=r"(base));
@@ -181,11 +198,10 @@ static uintptr_t fs_base(void) {
 
 static void prepare(const struct program *program, struct object *objects) {
     for (uint64_t i = 0; i < program->objects; i++) {
-        objects[i] = allocate(program, i);
+        if (program->align[i] == 1) allocate_neighbours(program, i, &objects[i]);
+        else if (!i || program->align[i - 1] != 1) objects[i] = allocate(program, i);
         oracle_objects[i] = (char *)objects[i].address;
         oracle_fs_objects[i] = objects[i].address - fs_base();
-        if (i && program->align[i - 1] == 1 && objects[i - 1].address + objects[i - 1].usable != objects[i].address)
-            die("two objects that should be neighbours are not");
     }
     random_state = program->seed;
     for (uint64_t i = 0; i < program->objects; i++) {

@@ -1,0 +1,218 @@
+//! Makes batches of random programs, runs them in all modes, and shrinks what fails.
+
+use super::compare;
+use super::expand::Abilities;
+use super::program::{Flavour, Program};
+use super::random::Random;
+use super::run::{self, Left, Run, Timer};
+use super::shrink;
+use super::source::{self, Place};
+use crate::modes::Mode;
+use crate::places::Scratch;
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Programs of a batch: many, so that starting a process costs little for each.
+const BATCH: usize = 48;
+
+/// How programs are built and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// Where they lie.
+    pub place: Place,
+    /// Whether signals arrive.
+    pub timer: Timer,
+    /// What they are made of.
+    pub flavour: Flavour,
+}
+
+impl Circumstances {
+    fn random(random: &mut Random) -> Circumstances {
+        let place = if random.chance(50) { Place::Low } else { Place::High };
+        let timer = match random.below(10) {
+            0 => Timer::Alternate,
+            1 => Timer::Stack,
+            _ => Timer::Off,
+        };
+        Circumstances { place, timer, flavour: Flavour { faults: random.chance(25) } }
+    }
+
+    fn program(self, seed: u64, abilities: &Abilities) -> Program {
+        let mut abilities = abilities.clone();
+        if self.place == Place::Low {
+            abilities.features.insert("low".to_owned());
+        }
+        Program::random(seed, &abilities, self.flavour)
+    }
+}
+
+impl fmt::Display for Circumstances {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let faults = if self.flavour.faults { "faults" } else { "plain" };
+        write!(formatter, "{:?} {:?} {faults}", self.place, self.timer)
+    }
+}
+
+/// One program, to be made again: `SEED PLACE TIMER FLAVOUR`, as failures tell it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What makes the program.
+    pub seed: u64,
+    /// How it runs.
+    pub circumstances: Circumstances,
+}
+
+impl Case {
+    /// Reads a case.
+    pub fn parse(text: &str) -> Option<Case> {
+        let mut words = text.split_whitespace();
+        let seed = words.next()?.parse().ok()?;
+        let place = if words.next()? == "Low" { Place::Low } else { Place::High };
+        let timer = match words.next()? {
+            "Alternate" => Timer::Alternate,
+            "Stack" => Timer::Stack,
+            _ => Timer::Off,
+        };
+        let flavour = Flavour { faults: words.next()? == "faults" };
+        Some(Case { seed, circumstances: Circumstances { place, timer, flavour } })
+    }
+}
+
+/// A program that ends otherwise in a mode than natively, or is counted otherwise than in the mode of reference.
+#[derive(Debug)]
+pub struct Failure {
+    /// Its number in the batch.
+    pub number: usize,
+    /// Where.
+    pub mode: Mode,
+    /// What differs.
+    pub text: String,
+}
+
+/// Runs programs; what fails of them, at most one a mode. The first mode is the one whose counts the others must have.
+pub fn check(
+    programs: &[Program],
+    circumstances: Circumstances,
+    modes: &[Mode],
+    folder: &Path,
+) -> Result<(Vec<Failure>, Tally), String> {
+    let batch = source::build(programs, circumstances.place, folder)?;
+    let _ = std::fs::remove_file(folder.join("addresses.kept"));
+    let range = 0..programs.len();
+    let run = |mode| run::run(&batch, mode, circumstances.timer, &range, folder);
+    let reference = run(Some(modes[0]));
+    let native = run(None);
+    if !native.complete {
+        let number = native.left.last().map_or(0, |program| program.number);
+        let case = format!("{} {circumstances}", programs[number].seed);
+        let (status, error) = (native.outcome.status, native.outcome.error_text());
+        let listing = source::body(&programs[number], number);
+        return Err(format!("'{case}' fails natively: {status} {error}\n{listing}"));
+    }
+    let mut tally = Tally { programs: programs.len() as u64, ..Tally::default() };
+    tally.add(&reference);
+    let mut failures = Vec::new();
+    failures.extend(failure(modes[0], &native, &reference, None));
+    for &mode in &modes[1..] {
+        let found = run(Some(mode));
+        tally.patched_sites += found.patched_sites;
+        let counted = (circumstances.timer == Timer::Off && reference.complete).then_some(&reference);
+        failures.extend(failure(mode, &native, &found, counted));
+    }
+    Ok((failures, tally))
+}
+
+/// How much was compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Programs.
+    pub programs: u64,
+    /// Accesses of their objects in the mode of reference.
+    pub accesses: u64,
+    /// Sites patched, in all modes.
+    pub patched_sites: u64,
+}
+
+impl Tally {
+    fn add(&mut self, reference: &Run) {
+        self.accesses += reference.heat.values().map(|heat| heat.counts.reads + heat.counts.writes).sum::<u64>();
+    }
+
+    fn merge(&mut self, other: Tally) {
+        self.programs += other.programs;
+        self.accesses += other.accesses;
+        self.patched_sites += other.patched_sites;
+    }
+}
+
+/// The first program that fails in a mode.
+fn failure(mode: Mode, native: &Run, found: &Run, counted: Option<&Run>) -> Option<Failure> {
+    let differs = |program: &Left| {
+        let expected = native.left.get(program.number)?;
+        if expected.objects != program.objects {
+            return Some(format!("  objects at {:x?} instead of {:x?}\n", program.objects, expected.objects));
+        }
+        let states = compare::states(expected, program).unwrap_or_default();
+        let counts = counted.and_then(|counted| compare::counts(program, counted, found)).unwrap_or_default();
+        Some(states + &counts).filter(|text| !text.is_empty())
+    };
+    let whole = if found.complete { &found.left[..] } else { &found.left[..found.left.len().saturating_sub(1)] };
+    for program in whole {
+        if let Some(text) = differs(program) {
+            return Some(Failure { number: program.number, mode, text });
+        }
+    }
+    if !found.complete {
+        let number = found.left.last().map_or(0, |program| program.number);
+        let text = format!("  ends with status {}: {}\n", found.outcome.status, found.outcome.error_text());
+        return Some(Failure { number, mode, text });
+    }
+    let elsewhere = compare::all_counts(counted?, found)?;
+    Some(Failure { number: 0, mode, text: format!("  outside the programs' objects:\n{elsewhere}") })
+}
+
+/// Everything that a run of the oracle found out.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// How much was compared.
+    pub tally: Tally,
+    /// Descriptions of what failed.
+    pub failures: Vec<String>,
+}
+
+/// Runs random programs for some time, and stops once `most` have failed.
+pub fn run_for(time: Duration, seed: u64, modes: &[Mode], most: usize) -> Findings {
+    let (start, abilities) = (Instant::now(), Abilities::here());
+    let mut random = Random::new(seed);
+    let mut findings = Findings::default();
+    while start.elapsed() < time && findings.failures.len() < most {
+        let circumstances = Circumstances::random(&mut random);
+        let seeds: Vec<u64> = (0..BATCH).map(|_| random.bits()).collect();
+        run_batch(&seeds, circumstances, modes, &abilities, &mut findings);
+    }
+    findings
+}
+
+/// Runs the programs of some seeds as one batch.
+pub fn run_batch(
+    seeds: &[u64],
+    circumstances: Circumstances,
+    modes: &[Mode],
+    abilities: &Abilities,
+    findings: &mut Findings,
+) {
+    let programs: Vec<Program> = seeds.iter().map(|&seed| circumstances.program(seed, abilities)).collect();
+    let folder = Scratch::new("oracle");
+    match check(&programs, circumstances, modes, folder.path()) {
+        Ok((failures, tally)) => {
+            findings.tally.merge(tally);
+            for failure in failures {
+                let program = &programs[failure.number];
+                let description = shrink::describe(program, circumstances, modes[0], &failure);
+                findings.failures.push(description);
+            }
+        }
+        Err(text) => findings.failures.push(format!("a batch cannot be run, {circumstances}: {text}")),
+    }
+}

@@ -1,0 +1,45 @@
+//! Modes against each other: random programs, and programs as distributed.
+//!
+//! `THERMALLOC_FUZZ_SECONDS` (default 20), `THERMALLOC_FUZZ_SEED` (default: the clock), `THERMALLOC_FUZZ_CASE` (one
+//! program, as a failure tells it).
+
+use std::env;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use thermalloc_tests::modes::{Mode, modes};
+use thermalloc_tests::oracle::expand::Abilities;
+use thermalloc_tests::oracle::fuzz::{self, Case, Findings};
+
+fn number(variable: &str) -> Option<u64> {
+    env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}: no number")))
+}
+
+/// Those that see accesses; the first steps, and the others must count as it does.
+fn monitoring() -> Vec<Mode> {
+    modes().into_iter().filter(|mode| mode.monitors()).collect()
+}
+
+#[test]
+fn random() {
+    let modes = monitoring();
+    if modes.is_empty() {
+        return;
+    }
+    let findings = match env::var("THERMALLOC_FUZZ_CASE") {
+        Ok(text) => {
+            let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR");
+            let mut findings = Findings::default();
+            fuzz::run_batch(&[case.seed], case.circumstances, &modes, &Abilities::here(), &mut findings);
+            findings
+        }
+        Err(_) => {
+            let clock = || SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_nanos() as u64;
+            let seed = number("THERMALLOC_FUZZ_SEED").unwrap_or_else(clock);
+            let time = Duration::from_secs(number("THERMALLOC_FUZZ_SECONDS").unwrap_or(20));
+            println!("THERMALLOC_FUZZ_SEED={seed}");
+            fuzz::run_for(time, seed, &modes, number("THERMALLOC_FUZZ_FAILURES").unwrap_or(3) as usize)
+        }
+    };
+    println!("{modes:?}: {:?}", findings.tally);
+    assert!(findings.failures.is_empty(), "{}", findings.failures.join("\n"));
+    assert!(findings.tally.accesses > 10 * findings.tally.programs, "the programs hardly touch the heap");
+}
