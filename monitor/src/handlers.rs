@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 use crate::control;
+use crate::emulate;
 use crate::exec;
 use crate::frame::Frame;
 use crate::heat;
@@ -133,6 +134,7 @@ fn call_for_runtime(frame: &mut Frame) {
 }
 
 fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+    state.emulator.settle(frame, thread.ordinal.load(Ordering::Relaxed));
     let synchronous = is_synchronous(frame);
     if synchronous && serve(thread, state, frame) {
         return;
@@ -155,7 +157,7 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     let rip = frame.context.rip;
     match frame.info.signo {
         libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
-        libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
+        libc::SIGSEGV => step::on_fault(state, frame, ordinal) == Fault::Resumed,
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
             !program_wants_it
@@ -183,16 +185,18 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
 fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     world::wait_until_open();
     let args = frame.arguments();
+    // `None`: the kernel is to make it.
     let answer = match nr {
         libc::SYS_rt_sigreturn => {
             signals::return_from_handler(thread, state, frame);
             signals::deliver_kept(thread, state, frame);
             return;
         }
-        libc::SYS_rt_sigaction => signals::sigaction(state, &args),
-        libc::SYS_rt_sigprocmask => signals::sigprocmask(state, frame),
-        libc::SYS_rt_sigpending => signals::sigpending(state, &args),
-        libc::SYS_sigaltstack => signals::sigaltstack(state, frame),
+        libc::SYS_rt_sigaction => Some(signals::sigaction(state, &args)),
+        libc::SYS_rt_sigprocmask => Some(signals::sigprocmask(state, frame)),
+        libc::SYS_rt_sigpending => Some(signals::sigpending(state, &args)),
+        libc::SYS_rt_sigtimedwait => signals::take_kept(state, &args),
+        libc::SYS_sigaltstack => Some(signals::sigaltstack(state, frame)),
         libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
             process::begin_birth(state, frame, nr);
             return;
@@ -207,19 +211,13 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         | libc::SYS_pkey_mprotect
         | libc::SYS_munmap
         | libc::SYS_madvise
-        | libc::SYS_mremap => match mappings::answer(nr, &args) {
-            Some(answer) => answer,
-            None => {
-                kernel_call::begin(state, frame, nr, gate::call());
-                return;
-            }
-        },
+        | libc::SYS_mremap => mappings::answer(nr, &args),
+        libc::SYS_arch_prctl if emulate::is_on() => emulate::arch_prctl(&args),
         // The program would take the monitor's eyes away.
-        libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Err(libc::EINVAL),
+        libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Some(Err(libc::EINVAL)),
         libc::SYS_seccomp => {
             control::pause_for_sandbox();
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
         libc::SYS_prctl if args[0] == libc::PR_SET_SECCOMP as u64 => {
             control::pause_for_sandbox();
@@ -227,27 +225,20 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
                 // Only read, write, exit and the return from a handler are left to this thread.
                 thread.end_dispatch();
             }
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
-        libc::SYS_mlockall => {
-            kernel_call::begin(state, frame, nr, gate::call());
-            // Pages are locked as they come into use: populating the runtime's reserved tables would take terabytes.
-            frame.context.rdi |= MCL_ONFAULT;
-            return;
-        }
-        libc::SYS_rt_sigtimedwait => match signals::take_kept(state, &args) {
-            Some(answer) => answer,
-            None => {
-                kernel_call::begin(state, frame, nr, gate::call());
-                return;
-            }
-        },
         _ => {
             state.registrations.note(nr, &args);
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
+    };
+    let Some(answer) = answer else {
+        kernel_call::begin(state, frame, nr, gate::call());
+        if nr == libc::SYS_mlockall {
+            // As in the preloaded `mlockall`, for calls that do not go through it. The program's argument comes back.
+            frame.context.rdi |= libc::MCL_ONFAULT as u64;
+        }
+        return;
     };
     let result = match answer {
         Ok(value) => value as i64,
@@ -259,5 +250,3 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
 }
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
-/// mlockall(2): lock pages as they are touched.
-const MCL_ONFAULT: u64 = 4;

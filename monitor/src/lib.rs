@@ -15,8 +15,10 @@
 mod access;
 mod actions;
 mod clock;
+mod code;
 pub mod config;
 pub mod control;
+mod emulate;
 pub mod errno;
 mod exec;
 mod frame;
@@ -35,6 +37,7 @@ mod pku;
 mod probe;
 mod process;
 mod protect;
+mod redirect;
 mod registrations;
 mod rep;
 pub mod report;

@@ -18,6 +18,7 @@
 
 use crate::actions::{RESERVED, bit};
 use crate::clock;
+use crate::emulate::Emulator;
 use crate::errno::KeptErrno;
 use crate::frame::{Frame, Info, Stack};
 use crate::heat::{self, Sheet};
@@ -93,6 +94,8 @@ pub struct Thread {
 pub struct HandlerState {
     /// The step in progress.
     pub step: Step,
+    /// Stubs of emulated instructions.
+    pub emulator: Emulator,
     /// The system call in progress.
     pub call: Call,
     /// Calls that a vfork child's calls have displaced, with the process that made them: the child's parent, on the
@@ -517,6 +520,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
         // Fields that are not written stay zero, which is valid for all of them.
         (&raw mut (*thread).handler).write(UnsafeCell::new(HandlerState {
             step: Step::default(),
+            emulator: Emulator::default(),
             call: Call::default(),
             suspended: Vec::with_capacity(4),
             altstack: Stack::DISABLED,
