@@ -3,6 +3,8 @@
 //! `THERMALLOC_FUZZ_SECONDS` (default 20), `THERMALLOC_FUZZ_SEED` (default: the clock), `THERMALLOC_FUZZ_CASE` (one
 //! program, as a failure tells it).
 
+mod programs;
+
 use std::env;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thermalloc_tests::modes::{Mode, modes};

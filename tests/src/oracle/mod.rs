@@ -3,7 +3,7 @@
 //!
 //! Lowest layer first: `random`, `registers`, `operand`, `templates` (the instructions), `expand`, `program` (their order),
 //! `source` (assembly, built with the harness of `victims/oracle`), `environment` (equal in all modes), `run`, `compare`,
-//! `shrink`, `fuzz` (the loop).
+//! `shrink`, `fuzz` (the loop); `programs` (whole programs instead).
 
 pub mod compare;
 pub mod environment;
@@ -13,6 +13,7 @@ mod operand;
 pub mod program;
 mod random;
 mod registers;
+pub mod programs;
 pub mod run;
 pub mod shrink;
 pub mod source;
