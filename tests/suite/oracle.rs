@@ -1,12 +1,15 @@
 //! Modes against each other: random programs, and programs as distributed.
 //!
 //! `THERMALLOC_FUZZ_SECONDS` (default 20), `THERMALLOC_FUZZ_SEED` (default: the clock), `THERMALLOC_FUZZ_CASE` (one
-//! program, as a failure tells it).
+//! program, as a failure tells it), `THERMALLOC_FUZZ_FAILURES` (stop after so many, default 3), `THERMALLOC_FUZZ_WITHOUT`
+//! (words between commas; instructions with one of them in their template are left out), `THERMALLOC_FUZZ_FINDS` (a folder
+//! for what failed).
 
 mod programs;
 
-use std::env;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, fs};
 use thermalloc_tests::modes::{Mode, modes};
 use thermalloc_tests::oracle::expand::Abilities;
 use thermalloc_tests::oracle::fuzz::{self, Case, Findings};
@@ -26,11 +29,14 @@ fn random() {
     if modes.is_empty() {
         return;
     }
+    let mut abilities = Abilities::here();
+    let without = env::var("THERMALLOC_FUZZ_WITHOUT").unwrap_or_default();
+    abilities.without = without.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
     let findings = match env::var("THERMALLOC_FUZZ_CASE") {
         Ok(text) => {
             let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR");
             let mut findings = Findings::default();
-            fuzz::run_batch(&[case.seed], case.circumstances, &modes, &Abilities::here(), &mut findings);
+            fuzz::run_batch(&[case.seed], case.circumstances, &modes, &abilities, &mut findings);
             findings
         }
         Err(_) => {
@@ -38,10 +44,15 @@ fn random() {
             let seed = number("THERMALLOC_FUZZ_SEED").unwrap_or_else(clock);
             let time = Duration::from_secs(number("THERMALLOC_FUZZ_SECONDS").unwrap_or(20));
             println!("THERMALLOC_FUZZ_SEED={seed}");
-            fuzz::run_for(time, seed, &modes, number("THERMALLOC_FUZZ_FAILURES").unwrap_or(3) as usize)
+            fuzz::run_for(time, seed, &modes, &abilities, number("THERMALLOC_FUZZ_FAILURES").unwrap_or(3) as usize)
         }
     };
     println!("{modes:?}: {:?}", findings.tally);
+    if let Ok(folder) = env::var("THERMALLOC_FUZZ_FINDS") {
+        for (at, failure) in findings.failures.iter().enumerate() {
+            fs::write(Path::new(&folder).join(format!("{}-{at}.txt", std::process::id())), failure).expect("a find");
+        }
+    }
     assert!(findings.failures.is_empty(), "{}", findings.failures.join("\n"));
     assert!(findings.tally.accesses > 10 * findings.tally.programs, "the programs hardly touch the heap");
 }

@@ -1,8 +1,8 @@
 //! Runs a program so that nothing but the mode differs from run to run: no address space randomisation, and an
 //! environment of the same bytes, since programs copy it to the stack and the heap.
 //!
-//! The mode's name is a variable itself. A constructor (`victims/oracle/scrub.c`) removes it before the program sees it,
-//! together with padding that makes up for its length.
+//! The mode's name is a variable itself. A constructor (`victims/oracle/steady.c`) removes it before the program sees it,
+//! together with padding that makes up for its length; there random numbers are made constant too.
 
 use crate::modes::Mode;
 use crate::places::{self, SEARCH_PATH};
@@ -35,17 +35,17 @@ pub fn command(
         command.arg(format!("ORACLE_PADDING={}", "x".repeat(padding)));
         command.arg(format!("THERMALLOC_OUT={}", report.display()));
         command.args(settings.iter().map(|(name, value)| format!("{name}={value}")));
-        command.arg(format!("LD_PRELOAD={}:{}", library.display(), scrub().display()));
+        command.arg(format!("LD_PRELOAD={}:{}", library.display(), steady().display()));
     }
     command.arg(program).env_clear().env("PATH", SEARCH_PATH).stdin(Stdio::null());
     command
 }
 
-fn scrub() -> &'static Path {
+fn steady() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        let source = places::root().join("tests/victims/oracle/scrub.c");
-        let library = places::victims().join(format!("oracle-scrub.{}.so", std::process::id()));
+        let source = places::root().join("tests/victims/oracle/steady.c");
+        let library = places::victims().join(format!("oracle-steady.{}.so", std::process::id()));
         std::fs::create_dir_all(places::victims()).expect("target/victims");
         let mut compiler = Command::new("gcc");
         let status = compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();

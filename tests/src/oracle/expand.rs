@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 use std::{fs, mem};
 
 /// What the machine and the place of the program allow.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Abilities {
     /// Features by their names in /proc/cpuinfo; `low` if the program lies below 2 GiB.
     pub features: BTreeSet<String>,
+    /// Templates that contain one of these are left out: what is known to fail hides what is not known yet.
+    pub without: Vec<String>,
 }
 
 impl Abilities {
@@ -18,7 +20,7 @@ impl Abilities {
     pub fn here() -> Abilities {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        Abilities { features: flags.split_whitespace().map(str::to_owned).collect() }
+        Abilities { features: flags.split_whitespace().map(str::to_owned).collect(), without: Vec::new() }
     }
 }
 
@@ -71,6 +73,9 @@ impl Expander<'_> {
     pub fn expand(&mut self, template: &str) -> Option<Vec<String>> {
         let (needs, text) = template.split_once(" | ").unwrap_or(("", template));
         let least = self.least_width(needs)?;
+        if self.abilities.without.iter().any(|unwanted| template.contains(unwanted)) {
+            return None;
+        }
         if text.contains("{s}") && self.subroutines.is_empty() {
             return None;
         }

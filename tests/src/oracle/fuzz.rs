@@ -182,14 +182,14 @@ pub struct Findings {
 }
 
 /// Runs random programs for some time, and stops once `most` have failed.
-pub fn run_for(time: Duration, seed: u64, modes: &[Mode], most: usize) -> Findings {
-    let (start, abilities) = (Instant::now(), Abilities::here());
+pub fn run_for(time: Duration, seed: u64, modes: &[Mode], abilities: &Abilities, most: usize) -> Findings {
+    let start = Instant::now();
     let mut random = Random::new(seed);
     let mut findings = Findings::default();
     while start.elapsed() < time && findings.failures.len() < most {
         let circumstances = Circumstances::random(&mut random);
         let seeds: Vec<u64> = (0..BATCH).map(|_| random.bits()).collect();
-        run_batch(&seeds, circumstances, modes, &abilities, &mut findings);
+        run_batch(&seeds, circumstances, modes, abilities, &mut findings);
     }
     findings
 }

@@ -1,8 +1,9 @@
 //! Random programs: a body that runs several rounds, with jumps forward into straight-line code, inner loops,
 //! and subroutines.
 //!
-//! Each line belongs to a group; leaving out any set of groups leaves a program that still ends and stays within
-//! its memory. That is what shrinking needs. Group 0 always stays: labels, and what sets pointers and counters up.
+//! Each line belongs to a group; leaving out any set of groups leaves a program that still ends, and that stays within
+//! its memory unless the set-up of a pointer is left out. That is what shrinking needs. Group 0 always stays: labels, and
+//! what sets counters up.
 
 use super::expand::{Abilities, Expander};
 use super::random::Random;
@@ -129,6 +130,11 @@ impl Writer<'_> {
         self.lines.push(Line { group: 0, text });
     }
 
+    fn group(&mut self, text: String) {
+        self.groups += 1;
+        self.lines.push(Line { group: self.groups, text });
+    }
+
     fn prologue(&mut self, roles: &Roles, ranges: &[Range]) {
         let first = roles.data[0].name(64);
         for entry in 0..8 {
@@ -138,15 +144,17 @@ impl Writer<'_> {
                 2..5 => ("mov {}, [rip + oracle_objects + 24]", 128 + 16 * self.out.random.below(2)),
                 _ => ("mov {}, [rip + oracle_objects + 32]", 128 + 16 * self.out.random.below(160)),
             };
-            self.keep(place.replace("{}", &first));
-            self.keep(format!("lea {first}, [{first} + {offset}]"));
-            self.keep(format!("mov [rip + oracle_mixed + {}], {first}", entry * 8));
+            let lines = [
+                place.replace("{}", &first),
+                format!("lea {first}, [{first} + {offset}]"),
+                format!("mov [rip + oracle_mixed + {}], {first}", entry * 8),
+            ];
+            self.group(lines.join("\n"));
         }
         let places = [("oracle_objects", EXACT, -ranges[0].0), ("oracle_objects", NEIGHBOUR, 0), ("oracle_mixed", 0, 0)];
         for (base, (table, entry, offset)) in roles.bases.iter().zip(places) {
             let name = base.register.name(64);
-            self.keep(format!("mov {name}, [rip + {table} + {}]", entry * 8));
-            self.keep(format!("lea {name}, [{name} + {offset}]"));
+            self.group(format!("mov {name}, [rip + {table} + {}]\nlea {name}, [{name} + {offset}]", entry * 8));
         }
         let rounds = self.out.random.between(2, 5);
         self.keep(format!("mov {}, {rounds}", roles.rounds.name(64)));
@@ -237,8 +245,7 @@ impl Writer<'_> {
         };
         let template = *self.out.random.pick(templates);
         if let Some(lines) = self.out.expand(template) {
-            self.groups += 1;
-            self.lines.push(Line { group: self.groups, text: lines.join("\n") });
+            self.group(lines.join("\n"));
         }
     }
 

@@ -31,6 +31,12 @@ pub fn run(
     (outcome, Report::read(&report))
 }
 
+/// Runs `program` in `folder` without the monitor.
+pub fn native(program: &Path, arguments: &[&str], folder: &Path) -> Outcome {
+    let mut command = environment::command(None, program, Path::new(""), &[], LIMIT);
+    process::run(command.args(arguments).current_dir(folder), LIMIT)
+}
+
 /// What differs, if anything: objects in the order of their birth at each address, then sites, then totals.
 pub fn difference(expected: &Report, found: &Report) -> Option<String> {
     let mut text = String::new();

@@ -4,45 +4,54 @@ use super::monitoring;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use thermalloc_tests::modes::Mode;
 use thermalloc_tests::oracle::programs;
 use thermalloc_tests::places::{self, Scratch};
+use thermalloc_tests::report::Report;
 
 /// Watch every object.
 const ALL: &[(&str, &str)] = &[];
 /// For those that make millions of accesses whatever their input.
-const SAMPLE: &[(&str, &str)] = &[("THERMALLOC_WATCH", "sample=1/20")];
+const SAMPLE: &[(&str, &str)] = &[("THERMALLOC_WATCH", "sample=1/60")];
 
-/// Runs a program in all modes and compares what they report. The folder is the same, since its name may be copied.
+/// Runs a program in all modes and compares what they report.
 fn check(program: &str, arguments: &[&str], settings: &[(&str, &str)]) {
+    let modes = monitoring();
+    let Some((&first, others)) = modes.split_first() else { return };
+    // The same folder for all runs, since its name may be copied.
     let folder = Scratch::new("oracle-program");
-    let path = places::which(program);
-    let mut reference = None;
-    for mode in monitoring() {
-        inputs(folder.path());
-        let (outcome, report) = programs::run(mode, &path, arguments, settings, folder.path());
-        assert_eq!(outcome.status, 0, "{program} in {mode}: {}\n{}", outcome.text(), outcome.error_text());
-        println!("{program} {mode}: {} accesses", report.total("reads") + report.total("writes"));
-        let Some((expected_mode, expected_output, expected)) = &reference else {
-            assert!(report.total("reads") > 100, "{program} in {mode}: hardly an access seen");
-            reference = Some((mode, outcome.stdout, report));
-            continue;
-        };
-        assert_eq!(&outcome.stdout, expected_output, "{program} in {mode}: other output than in {expected_mode}");
-        let difference = programs::difference(expected, &report);
-        assert!(difference.is_none(), "{program} in {mode}, not as in {expected_mode}:\n{}", difference.unwrap_or_default());
+    let run = |mode| run(program, arguments, settings, mode, folder.path());
+    for &mode in others {
+        let mut attempts = 0;
+        loop {
+            let (expected, found) = (run(first), run(mode));
+            let Some(difference) = programs::difference(&expected, &found) else { break };
+            // A process number of another length, say, makes a difference of its own.
+            attempts += 1;
+            let alone = programs::difference(&expected, &run(first));
+            assert!(alone.is_some(), "{program} in {mode}, not as in {first}:\n{difference}");
+            assert!(attempts < 3, "{program} differs from itself in {first}:\n{}", alone.unwrap_or_default());
+        }
     }
+}
+
+fn run(program: &str, arguments: &[&str], settings: &[(&str, &str)], mode: Mode, folder: &Path) -> Report {
+    inputs(folder);
+    let native = programs::native(&places::which(program), arguments, folder);
+    let (outcome, report) = programs::run(mode, &places::which(program), arguments, settings, folder);
+    outcome.assert_same(&native, &format!("{program} in {mode}"));
+    println!("{program} {mode}: {} accesses", report.total("reads") + report.total("writes"));
+    assert!(report.total("reads") > 1000, "{program} in {mode}: hardly an access seen");
+    report
 }
 
 fn inputs(folder: &Path) {
     let (mut table, mut json) = (String::new(), String::new());
-    for row in 0..80u32 {
+    for row in 0..40u32 {
         let value = row.wrapping_mul(2_654_435_761) >> 20;
         let word = ["heat", "page", "slab", "chunk", "shadow"][value as usize % 5];
         writeln!(table, "{row} {word} {value}").expect("write to a String");
         writeln!(json, "{{\"row\":{row},\"word\":\"{word}\",\"value\":{value}}}").expect("write to a String");
-    }
-    for name in ["table.gz", "table.xz"] {
-        let _ = fs::remove_file(folder.join(name));
     }
     fs::write(folder.join("table"), table).expect("input");
     fs::write(folder.join("data.json"), json).expect("input");
@@ -51,7 +60,7 @@ fn inputs(folder: &Path) {
 #[test]
 fn sqlite3() {
     let statements = "create table t(a integer primary key, b text, c real);\
-        with recursive n(i) as (select 1 union all select i + 1 from n where i < 60)\
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < 30)\
         insert into t select i, 'row ' || i, i * 1.5 from n; create index by_b on t(b);\
         select b, sum(c), count(*) from t group by a % 4 order by 1; select * from t where b like '%3%' limit 5;";
     check("sqlite3", &[":memory:", statements], ALL);
@@ -60,15 +69,15 @@ fn sqlite3() {
 #[test]
 fn perl() {
     let program = "open F, 'table'; while (<F>) { @f = split; $sum{$f[1]} += $f[2]; push @rows, [@f] }\
-        print \"$_ $sum{$_}\\n\" for sort keys %sum; print join(',', map { $$_[0] } sort { $$a[2] <=> $$b[2] } @rows), \"\\n\"";
+        print \"$_ $sum{$_}\\n\" for sort keys %sum; print scalar @rows";
     check("perl", &["-e", program], ALL);
 }
 
 #[test]
 fn python3() {
-    let program = "d = {str(i): [i] * 3 for i in range(300)}\n\
+    let program = "d = {str(i): [i] * 3 for i in range(200)}\n\
         print(sum(len(v) for v in d.values()), sorted(d)[:5], len(b'x' * 70000), 7 ** 500 % 1001)\n";
-    check("python3", &["-S", "-E", "-I", "-c", program], SAMPLE);
+    check("python3", &["-S", "-s", "-c", program], SAMPLE);
 }
 
 #[test]
@@ -97,7 +106,7 @@ fn bash() {
     let script = "declare -A seen; while read -r row word value; do ((seen[$word] += value)); done < table\n\
         for word in \"${!seen[@]}\"; do echo \"$word ${seen[$word]}\"; done\n\
         f() { local x=$1; ((x > 0)) && f $((x - 1)); echo $x; }; f 4; printf '%q ' a 'b c' $'\\n'";
-    check("bash", &["--norc", "-c", script], ALL);
+    check("bash", &["--norc", "-c", script], SAMPLE);
 }
 
 #[test]
@@ -106,7 +115,6 @@ fn grep() {
 }
 
 #[test]
-fn gzip_and_xz() {
-    check("gzip", &["-kcn", "table"], ALL);
+fn xz() {
     check("xz", &["-0", "-kc", "-T1", "table"], ALL);
 }
