@@ -176,7 +176,11 @@ impl Report {
             let frame = &self.0["frames"][index.as_u64().expect("index of a frame") as usize];
             let module = frame["module"].as_u64().map(|module| &self.0["modules"][module as usize]["path"]);
             let path = module.and_then(Value::as_str).unwrap_or("?");
-            format!("{}+{:#x}", path.rsplit('/').next().unwrap_or(path), frame["offset"].as_u64().unwrap_or(0))
+            format!(
+                "{}+{:#x}",
+                path.rsplit('/').next().unwrap_or(path),
+                frame["offset"].as_u64().unwrap_or(0)
+            )
         };
         let frames = site["frames"].as_array().expect("frames of a site");
         frames.iter().map(frame).collect::<Vec<_>>().join(" < ")

@@ -8,8 +8,8 @@ use std::fmt::Write;
 const MOST: usize = 8;
 
 const REGISTERS: [&str; 17] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-    "flags",
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15", "flags",
 ];
 const FAULT_FIELDS: [&str; 4] = ["signal", "code", "address", "rip"];
 /// Words of a fault's record.
@@ -39,7 +39,8 @@ fn record(tag: u8, expected: &[u8], found: &[u8], text: &mut String) {
     let mut words: Vec<usize> = differing.iter().map(|at| at / 8).collect();
     words.dedup();
     for &at in words.iter().take(MOST) {
-        let _ = writeln!(text, "  {}: {} instead of {}", name(tag, at), shown(found, at), shown(expected, at));
+        let _ =
+            writeln!(text, "  {}: {} instead of {}", name(tag, at), shown(found, at), shown(expected, at));
     }
     if words.len() > MOST {
         let _ = writeln!(text, "  and {} more words of `{}`", words.len() - MOST, char::from(tag));
@@ -105,7 +106,11 @@ pub fn all_counts(expected: &Run, found: &Run) -> Option<String> {
 pub fn objects(name: &str, expected: Option<&ObjectHeat>, found: Option<&ObjectHeat>, text: &mut String) {
     let (Some(expected), Some(found)) = (expected, found) else {
         if expected.is_some() != found.is_some() {
-            let _ = writeln!(text, "  {name}: {} in the report", if found.is_some() { "only now" } else { "not" });
+            let _ = writeln!(
+                text,
+                "  {name}: {} in the report",
+                if found.is_some() { "only now" } else { "not" }
+            );
         }
         return;
     };

@@ -114,7 +114,9 @@ impl Expander<'_> {
 
     /// ah..bh cannot be encoded together with what needs a REX prefix.
     fn may_use_high(&self, text: &str) -> bool {
-        !text.contains("64}") && !text.contains("{q}") && self.roles.data.iter().any(|register| register.high().is_some())
+        !text.contains("64}")
+            && !text.contains("{q}")
+            && self.roles.data.iter().any(|register| register.high().is_some())
     }
 
     fn line(&mut self, line: &str, instance: &mut Instance) -> Option<String> {
@@ -144,8 +146,14 @@ impl Expander<'_> {
                 "{at}: {instruction}\n{behind}: .pushsection .data.oracle_faults; .quad {at}, {behind}; .popsection"
             );
         }
-        let plain = !out.starts_with(['.', 'j', 'L', '{']) && !out.starts_with("lock") && !out.starts_with("rep");
-        if plain && template.contains("{m") && out.contains("[r") && !out.contains("[rip") && self.random.chance(12) {
+        let plain =
+            !out.starts_with(['.', 'j', 'L', '{']) && !out.starts_with("lock") && !out.starts_with("rep");
+        if plain
+            && template.contains("{m")
+            && out.contains("[r")
+            && !out.contains("[rip")
+            && self.random.chance(12)
+        {
             return format!("{{disp32}} {out}");
         }
         if out.starts_with('v') && self.random.chance(8) && !out.contains('{') && !out.contains("zmm") {
@@ -268,7 +276,10 @@ impl Expander<'_> {
             _ => labels,
         };
         let directive = if word == "offsets4" { ".long" } else { ".quad" };
-        format!(".pushsection .data.rel.ro; .p2align 3; {name}: {directive} {}; .popsection", entries.join(", "))
+        format!(
+            ".pushsection .data.rel.ro; .p2align 3; {name}: {directive} {}; .popsection",
+            entries.join(", ")
+        )
     }
 
     fn mixed(&mut self) -> String {

@@ -4,7 +4,7 @@ use super::compare;
 use super::expand::Abilities;
 use super::program::{Flavour, Program};
 use super::random::Random;
-use super::run::{self, Left, Run, Timer};
+use super::run::{self, Left, Run, Timer, Ways};
 use super::shrink;
 use super::source::{self, Place};
 use crate::modes::Mode;
@@ -110,13 +110,14 @@ pub fn check(
         let listing = source::body(&programs[number], number);
         return Err(format!("'{case}' fails natively: {status} {error}\n{listing}"));
     }
-    let mut tally = Tally { programs: programs.len() as u64, ..Tally::default() };
-    tally.add(&reference);
+    let mut tally =
+        Tally { programs: programs.len() as u64, accesses: accesses(&reference), ways: Vec::new() };
+    tally.add(modes[0], reference.ways);
     let mut failures = Vec::new();
     failures.extend(failure(modes[0], &native, &reference, None));
     for &mode in &modes[1..] {
         let found = run(Some(mode));
-        tally.patched_sites += found.patched_sites;
+        tally.add(mode, found.ways);
         let counted = (circumstances.timer == Timer::Off && reference.complete).then_some(&reference);
         failures.extend(failure(mode, &native, &found, counted));
     }
@@ -124,26 +125,43 @@ pub fn check(
 }
 
 /// How much was compared.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Programs.
     pub programs: u64,
-    /// Accesses of their objects in the mode of reference.
+    /// Accesses of all objects in the mode of reference.
     pub accesses: u64,
-    /// Sites patched, in all modes.
-    pub patched_sites: u64,
+    /// How each mode let accesses through.
+    pub ways: Vec<(Mode, Ways)>,
 }
 
 impl Tally {
-    fn add(&mut self, reference: &Run) {
-        self.accesses += reference.heat.values().map(|heat| heat.counts.reads + heat.counts.writes).sum::<u64>();
+    fn add(&mut self, mode: Mode, ways: Ways) {
+        match self.ways.iter_mut().find(|(other, _)| *other == mode) {
+            Some((_, sum)) => sum.add(ways),
+            None => self.ways.push((mode, ways)),
+        }
     }
 
-    fn merge(&mut self, other: Tally) {
+    fn merge(&mut self, other: &Tally) {
         self.programs += other.programs;
         self.accesses += other.accesses;
-        self.patched_sites += other.patched_sites;
+        other.ways.iter().for_each(|&(mode, ways)| self.add(mode, ways));
     }
+
+    /// What is odd in how accesses were let through: a mode that steps where it should not is tested in name only.
+    pub fn suspicion(&self) -> Option<String> {
+        let suspicious = |&&(mode, ways): &&(Mode, Ways)| match mode {
+            Mode::Emulate => ways.emulated < 4 * ways.steps,
+            Mode::Patch => ways.patched_sites == 0,
+            _ => false,
+        };
+        self.ways.iter().find(suspicious).map(|(mode, ways)| format!("{mode} is hardly used: {ways:?}"))
+    }
+}
+
+fn accesses(run: &Run) -> u64 {
+    run.heat.values().map(|heat| heat.counts.reads + heat.counts.writes).sum()
 }
 
 /// The first program that fails in a mode.
@@ -157,7 +175,8 @@ fn failure(mode: Mode, native: &Run, found: &Run, counted: Option<&Run>) -> Opti
         let counts = counted.and_then(|counted| compare::counts(program, counted, found)).unwrap_or_default();
         Some(states + &counts).filter(|text| !text.is_empty())
     };
-    let whole = if found.complete { &found.left[..] } else { &found.left[..found.left.len().saturating_sub(1)] };
+    let whole =
+        if found.complete { &found.left[..] } else { &found.left[..found.left.len().saturating_sub(1)] };
     for program in whole {
         if let Some(text) = differs(program) {
             return Some(Failure { number: program.number, mode, text });
@@ -179,18 +198,23 @@ pub struct Findings {
     pub tally: Tally,
     /// Descriptions of what failed.
     pub failures: Vec<String>,
+    /// What all programs come from.
+    pub seed: u64,
+    /// How long it took.
+    pub time: Duration,
 }
 
 /// Runs random programs for some time, and stops once `most` have failed.
 pub fn run_for(time: Duration, seed: u64, modes: &[Mode], abilities: &Abilities, most: usize) -> Findings {
     let start = Instant::now();
     let mut random = Random::new(seed);
-    let mut findings = Findings::default();
+    let mut findings = Findings { seed, ..Findings::default() };
     while start.elapsed() < time && findings.failures.len() < most {
         let circumstances = Circumstances::random(&mut random);
         let seeds: Vec<u64> = (0..BATCH).map(|_| random.bits()).collect();
         run_batch(&seeds, circumstances, modes, abilities, &mut findings);
     }
+    findings.time = start.elapsed();
     findings
 }
 
@@ -206,7 +230,7 @@ pub fn run_batch(
     let folder = Scratch::new("oracle");
     match check(&programs, circumstances, modes, folder.path()) {
         Ok((failures, tally)) => {
-            findings.tally.merge(tally);
+            findings.tally.merge(&tally);
             for failure in failures {
                 let program = &programs[failure.number];
                 let description = shrink::describe(program, circumstances, modes[0], &failure);

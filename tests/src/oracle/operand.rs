@@ -81,7 +81,9 @@ impl Operands<'_> {
     pub fn with_room(&mut self, room: i64) -> Option<String> {
         match self.random.below(10) {
             0 => self.displaced("rsp", 128, 640, 2 * room, 1, 0).map(|inner| shifted(&inner, room)),
-            1 => self.displaced("rip + oracle_globals", 0, GLOBALS, 2 * room, 1, 0).map(|inner| shifted(&inner, room)),
+            1 => self
+                .displaced("rip + oracle_globals", 0, GLOBALS, 2 * room, 1, 0)
+                .map(|inner| shifted(&inner, room)),
             _ => {
                 let bases = self.bases(|base| base.high - base.low >= 2 * room);
                 let base = self.pick(&bases)?;
@@ -130,7 +132,15 @@ impl Operands<'_> {
 
     /// `[name + d]` with `low <= d <= high - bytes` and `offset + d` a multiple of `align`. The ends come more often
     /// than others.
-    fn displaced(&mut self, name: &str, low: i64, high: i64, bytes: i64, align: i64, offset: i64) -> Option<String> {
+    fn displaced(
+        &mut self,
+        name: &str,
+        low: i64,
+        high: i64,
+        bytes: i64,
+        align: i64,
+        offset: i64,
+    ) -> Option<String> {
         let last = high - bytes;
         if low > last {
             return None;

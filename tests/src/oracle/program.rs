@@ -83,7 +83,8 @@ impl Program {
 
     /// The groups that can be left out.
     pub fn groups(&self) -> Vec<usize> {
-        let mut groups: Vec<usize> = self.lines.iter().map(|line| line.group).filter(|&group| group != 0).collect();
+        let mut groups: Vec<usize> =
+            self.lines.iter().map(|line| line.group).filter(|&group| group != 0).collect();
         groups.sort_unstable();
         groups.dedup();
         groups
@@ -151,10 +152,17 @@ impl Writer<'_> {
             ];
             self.group(lines.join("\n"));
         }
-        let places = [("oracle_objects", EXACT, -ranges[0].0), ("oracle_objects", NEIGHBOUR, 0), ("oracle_mixed", 0, 0)];
+        let places = [
+            ("oracle_objects", EXACT, -ranges[0].0),
+            ("oracle_objects", NEIGHBOUR, 0),
+            ("oracle_mixed", 0, 0),
+        ];
         for (base, (table, entry, offset)) in roles.bases.iter().zip(places) {
             let name = base.register.name(64);
-            self.group(format!("mov {name}, [rip + {table} + {}]\nlea {name}, [{name} + {offset}]", entry * 8));
+            self.group(format!(
+                "mov {name}, [rip + {table} + {}]\nlea {name}, [{name} + {offset}]",
+                entry * 8
+            ));
         }
         let rounds = self.out.random.between(2, 5);
         self.keep(format!("mov {}, {rounds}", roles.rounds.name(64)));
@@ -233,7 +241,8 @@ impl Writer<'_> {
     }
 
     fn unit(&mut self) {
-        let (list, percent_of_faults) = (self.out.random.below(100), if self.flavour.faults { 20 } else { 0 });
+        let (list, percent_of_faults) =
+            (self.out.random.below(100), if self.flavour.faults { 20 } else { 0 });
         let templates = match list {
             _ if self.out.random.chance(percent_of_faults) => templates::FAULTS,
             0..58 => templates::INTEGER,

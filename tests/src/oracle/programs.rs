@@ -42,9 +42,18 @@ pub fn difference(expected: &Report, found: &Report) -> Option<String> {
     let mut text = String::new();
     objects(expected, found, &mut text);
     sites(expected, found, &mut text);
-    for total in ["allocs", "frees", "bytes", "reads", "writes", "read_bytes", "write_bytes", "kernel_reads",
-        "kernel_writes", "unattributed"]
-    {
+    for total in [
+        "allocs",
+        "frees",
+        "bytes",
+        "reads",
+        "writes",
+        "read_bytes",
+        "write_bytes",
+        "kernel_reads",
+        "kernel_writes",
+        "unattributed",
+    ] {
         let (found, expected) = (found.total(total), expected.total(total));
         if found != expected {
             let _ = writeln!(text, "  totals: {total} {found} instead of {expected}");

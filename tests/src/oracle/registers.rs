@@ -83,7 +83,8 @@ pub struct Roles {
 impl Roles {
     /// A random distribution with as many pointers as `ranges` (low, high, offset, alignment).
     pub fn new(random: &mut Random, ranges: &[(i64, i64, i64, i64)]) -> Roles {
-        let mut all: Vec<Register> = (0..16).map(Register).filter(|&register| register != Register::RSP).collect();
+        let mut all: Vec<Register> =
+            (0..16).map(Register).filter(|&register| register != Register::RSP).collect();
         random.shuffle(&mut all);
         let mut take = || all.pop().expect("there are more registers than roles");
         let base = |register, &(low, high, offset, alignment): &(i64, i64, i64, i64)| Base {

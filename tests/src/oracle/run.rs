@@ -40,8 +40,37 @@ pub struct Run {
     pub complete: bool,
     /// The live objects of the report by address.
     pub heat: HashMap<u64, ObjectHeat>,
-    /// Sites that were patched.
+    /// How its accesses were let through.
+    pub ways: Ways,
+}
+
+/// How accesses were let through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Faults.
+    pub faults: u64,
+    /// Single steps.
+    pub steps: u64,
+    /// Instructions emulated.
+    pub emulated: u64,
+    /// Sites patched.
     pub patched_sites: u64,
+}
+
+impl Ways {
+    fn of(report: &Report) -> Ways {
+        let [faults, steps, emulated, patched_sites] =
+            ["faults", "steps", "emulated", "patched_sites"].map(|total| report.total(total));
+        Ways { faults, steps, emulated, patched_sites }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: Ways) {
+        self.faults += other.faults;
+        self.steps += other.steps;
+        self.emulated += other.emulated;
+        self.patched_sites += other.patched_sites;
+    }
 }
 
 /// Whether signals arrive all the time.
@@ -90,7 +119,7 @@ pub fn run(program: &Path, mode: Option<Mode>, timer: Timer, range: &Range<usize
         outcome,
         left,
         heat: report.as_ref().map(Report::live_objects).unwrap_or_default(),
-        patched_sites: report.as_ref().map_or(0, |report| report.total("patched_sites")),
+        ways: report.as_ref().map(Ways::of).unwrap_or_default(),
     }
 }
 
@@ -106,7 +135,9 @@ fn parse(bytes: &[u8]) -> (Vec<Left>, bool) {
         let Some(content) = bytes.get(at + 16..at + 16 + length as usize) else { break };
         at += 16 + length as usize;
         match (tag as u8, left.last_mut()) {
-            (b'P', _) => left.push(Left { number: word(content, 0).unwrap_or(0) as usize, ..Left::default() }),
+            (b'P', _) => {
+                left.push(Left { number: word(content, 0).unwrap_or(0) as usize, ..Left::default() })
+            }
             (b'E', _) => return (left, true),
             (b'A', Some(program)) => program.objects = pairs(content),
             (tag, Some(program)) => program.records.push((tag, content.to_vec())),

@@ -11,12 +11,18 @@ use std::fmt::Write;
 const TRIES: usize = 150;
 
 /// Tells all that is needed to see a failure again: the smallest program that shows it, and the case.
-pub fn describe(program: &Program, circumstances: Circumstances, reference: Mode, failure: &Failure) -> String {
+pub fn describe(
+    program: &Program,
+    circumstances: Circumstances,
+    reference: Mode,
+    failure: &Failure,
+) -> String {
     let modes: Vec<Mode> =
         if failure.mode == reference { vec![reference] } else { vec![reference, failure.mode] };
     let fails = |program: &Program| {
         let folder = Scratch::new("shrink");
-        let (failures, _) = fuzz::check(std::slice::from_ref(program), circumstances, &modes, folder.path()).ok()?;
+        let (failures, _) =
+            fuzz::check(std::slice::from_ref(program), circumstances, &modes, folder.path()).ok()?;
         failures.into_iter().find(|found| found.mode == failure.mode)
     };
     let mut text = format!(
@@ -37,7 +43,12 @@ pub fn describe(program: &Program, circumstances: Circumstances, reference: Mode
     });
     let objects: Vec<String> =
         smallest.objects.iter().map(|object| format!("{}/{}", object.size, object.align)).collect();
-    let _ = writeln!(text, "smallest (objects of size/alignment {}; stack in the heap: {}):", objects.join(" "), smallest.stack_in_heap);
+    let _ = writeln!(
+        text,
+        "smallest (objects of size/alignment {}; stack in the heap: {}):",
+        objects.join(" "),
+        smallest.stack_in_heap
+    );
     text.push_str(&source::body(&smallest, 0));
     let _ = writeln!(text, "which fails so:\n{}", last.text);
     text
@@ -69,9 +80,11 @@ fn smallest(program: &Program, mut fails: impl FnMut(&Program) -> bool) -> Progr
 fn without_unused_labels(program: Program) -> Program {
     let lines = program.lines.iter().filter(|line| {
         let Some(label) = line.text.strip_suffix(':').filter(|_| line.group == 0) else { return true };
-        let used = |text: &str| text.match_indices(label).any(|(at, _)| {
-            !text[at + label.len()..].starts_with(|c: char| c.is_ascii_digit() || c == ':')
-        });
+        let used = |text: &str| {
+            text.match_indices(label).any(|(at, _)| {
+                !text[at + label.len()..].starts_with(|c: char| c.is_ascii_digit() || c == ':')
+            })
+        };
         program.lines.iter().any(|other| used(&other.text))
     });
     Program { lines: lines.cloned().collect(), ..program.clone() }

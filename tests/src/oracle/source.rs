@@ -21,27 +21,41 @@ pub enum Place {
 pub fn assembly(programs: &[Program]) -> String {
     let mut text = String::from(HEAD);
     for (number, program) in programs.iter().enumerate() {
-        let _ = writeln!(text, ".p2align 4\noracle_program_{number}:");
+        // Some cross from page to page early on.
+        let page = if program.seed % 8 == 0 {
+            format!(".p2align 12\n.skip {}\n", 4000 + program.seed / 8 % 96)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, ".p2align 4\n{page}oracle_program_{number}:");
         text.push_str(&body(program, number));
     }
-    text.push_str(".section .data.rel.ro, \"aw\"\n.p2align 3\n.globl oracle_programs, oracle_program_count\n");
+    text.push_str(
+        ".section .data.rel.ro, \"aw\"\n.p2align 3\n.globl oracle_programs, oracle_program_count\n",
+    );
     let _ = writeln!(text, "oracle_program_count: .quad {}\noracle_programs:", programs.len());
     for (number, program) in programs.iter().enumerate() {
         let objects = program.objects.len();
-        let mut fields =
-            vec![format!("oracle_program_{number}"), program.seed.to_string(), u8::from(program.stack_in_heap).to_string()];
+        let mut fields = vec![
+            format!("oracle_program_{number}"),
+            program.seed.to_string(),
+            u8::from(program.stack_in_heap).to_string(),
+        ];
         fields.push(objects.to_string());
         fields.extend((0..8).map(|at| program.objects.get(at).map_or(0, |object| object.size).to_string()));
         fields.extend((0..8).map(|at| program.objects.get(at).map_or(0, |object| object.align).to_string()));
         let _ = writeln!(text, ".quad {}", fields.join(", "));
     }
-    text.push_str(".section .data.oracle_faults\noracle_faults_end:\n.section .note.GNU-stack,\"\",@progbits\n");
+    text.push_str(
+        ".section .data.oracle_faults\noracle_faults_end:\n.section .note.GNU-stack,\"\",@progbits\n",
+    );
     text
 }
 
 /// The lines of one program.
 pub fn body(program: &Program, number: usize) -> String {
-    let lines: Vec<String> = program.lines.iter().map(|line| line.text.replace("L@", &format!(".L{number}"))).collect();
+    let lines: Vec<String> =
+        program.lines.iter().map(|line| line.text.replace("L@", &format!(".L{number}"))).collect();
     lines.join("\n") + "\n"
 }
 
@@ -66,7 +80,9 @@ pub fn build(programs: &[Program], place: Place, folder: &Path) -> Result<PathBu
     linker.args(["-no-pie", "-Wa,--no-warn", "-o"]).arg(&program).arg(&source).args(harness());
     if place == Place::High {
         // Of the start-up code only that of position-independent programs can lie there.
-        linker.args(["-nostartfiles", "-Wl,--no-relax", "-Wl,-Ttext-segment=0x510000000000"]).arg(start_code());
+        linker
+            .args(["-nostartfiles", "-Wl,--no-relax", "-Wl,-Ttext-segment=0x510000000000"])
+            .arg(start_code());
     }
     run(&mut linker).map(|()| program)
 }
@@ -92,7 +108,10 @@ fn harness() -> &'static [PathBuf] {
         let compile = |name: &str| {
             let object = folder.join(format!("oracle-{name}.{}.o", std::process::id()));
             let mut compiler = Command::new("gcc");
-            compiler.args(["-c", "-O1", "-g", "-fPIE", "-Wall", "-Werror", "-o"]).arg(&object).arg(sources.join(name));
+            compiler
+                .args(["-c", "-O1", "-g", "-fPIE", "-Wall", "-Werror", "-o"])
+                .arg(&object)
+                .arg(sources.join(name));
             run(&mut compiler).unwrap_or_else(|error| panic!("{name}: {error}"));
             object
         };
