@@ -74,6 +74,7 @@ fn name(tag: u8, at: usize) -> String {
         }
         b'G' => format!("globals + {}", at * 8),
         b'S' => format!("stack + {}", at * 8),
+        b'g' => format!("guarded + {}", at * 8),
         b'T' => format!("thread-local + {}", at * 8),
         _ => format!("object {} + {}", char::from(tag), at * 8),
     }

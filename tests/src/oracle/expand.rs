@@ -292,3 +292,59 @@ impl Expander<'_> {
 fn is_literal(word: &str) -> bool {
     word.starts_with("1to") || word.starts_with('k')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::templates::{CONTROL, FAULTS, INTEGER, POINTERS, STRINGS, SYSTEM, VECTORS};
+
+    /// Every feature that a template may ask for.
+    fn all_abilities() -> Abilities {
+        let lists = [CONTROL, FAULTS, INTEGER, POINTERS, STRINGS, SYSTEM, VECTORS];
+        let needs = lists.into_iter().flatten().filter_map(|template| template.split_once(" | "));
+        let words = needs.flat_map(|(needs, _)| needs.split_whitespace());
+        let features = words.filter(|word| Register::named(word).is_none() && !word.starts_with('w'));
+        Abilities { features: features.map(str::to_owned).collect(), without: Vec::new() }
+    }
+
+    fn expand(template: &str, seed: u64, abilities: &Abilities) -> Option<Vec<String>> {
+        let mut random = Random::new(seed);
+        let ranges = [(-20, 44, 20, 64), (-300, 300, 0, 16), (-128, 256, 0, 16)];
+        let roles = Roles::new(&mut random, &ranges);
+        let subroutines = vec!["sub".to_owned()];
+        let random = &mut random;
+        let (wanted, labels) = (Vec::new(), 0);
+        let mut expander =
+            Expander { random, roles: &roles, abilities, wanted, subroutines, in_subroutine: false, labels };
+        expander.expand(template)
+    }
+
+    #[test]
+    fn every_template_makes_instructions() {
+        let abilities = all_abilities();
+        for template in [CONTROL, FAULTS, INTEGER, POINTERS, STRINGS, SYSTEM, VECTORS].into_iter().flatten() {
+            let lines = (0..2000).find_map(|seed| expand(template, seed, &abilities));
+            let lines = lines.unwrap_or_else(|| panic!("`{template}` is never possible"));
+            assert!(lines.iter().all(|line| !line.is_empty()), "`{template}` makes {lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_cpu_lacks_is_left_out() {
+        let none = Abilities { features: BTreeSet::new(), without: Vec::new() };
+        assert!((0..200).all(|seed| expand("avx | vzeroupper", seed, &none).is_none()));
+    }
+
+    #[test]
+    fn pointers_and_counters_are_never_written() {
+        let mut random = Random::new(1);
+        for _ in 0..200 {
+            let roles = Roles::new(&mut random, &[(0, 64, 0, 16), (0, 64, 0, 16), (0, 64, 0, 16)]);
+            let bases = roles.bases.iter().map(|base| base.register);
+            let kept: Vec<Register> =
+                bases.chain([roles.rounds, roles.turns, roles.index, Register::RSP]).collect();
+            assert!(kept.iter().all(|register| !roles.data.contains(register)));
+            assert_eq!(kept.len() + roles.data.len(), 16);
+        }
+    }
+}

@@ -35,7 +35,9 @@ impl Circumstances {
             1 => Timer::Stack,
             _ => Timer::Off,
         };
-        Circumstances { place, timer, flavour: Flavour { faults: random.chance(25) } }
+        // Some of what faults has no stack that a signal could be delivered on.
+        let faults = timer != Timer::Stack && random.chance(25);
+        Circumstances { place, timer, flavour: Flavour { faults } }
     }
 
     fn program(self, seed: u64, abilities: &Abilities) -> Program {

@@ -396,4 +396,17 @@ pub const FAULTS: &[&str] = &[
      {F} add dword ptr [{a64} + 12], {r32}",
     "rdi rcx rsi | xor edi, edi; lea rsi, {P64}; mov ecx, 5; {F} rep movsb",
     "rdi | mov edi, 64; {F} stosq",
+    // 16 bytes before a page that cannot be accessed.
+    "rdi rcx rsi | mov rdi, qword ptr [rip + oracle_guard]; lea rsi, {P64}; mov ecx, 40; {F} rep movsb",
+    "rdi rcx rsi | mov rsi, qword ptr [rip + oracle_guard]; lea rdi, {P64}; mov ecx, 5; {F} rep movsq",
+    "rdi rcx rsi | mov rsi, qword ptr [rip + oracle_guard]; lea rdi, {P64}; mov ecx, 50; {F} repne cmpsw",
+    "rdi rcx | mov rdi, qword ptr [rip + oracle_guard]; mov ecx, {n}; {F} rep stosb",
+    "rdi rsi | mov rdi, qword ptr [rip + oracle_guard]; lea rsi, {P64}; movsq; movsq; {F} movsb",
+    "mov {a64}, qword ptr [rip + oracle_guard]; {F} movups {x}, xmmword ptr [{a64} + 8]",
+    "mov {a64}, qword ptr [rip + oracle_guard]; {F} movups xmmword ptr [{a64} + 1], {x}",
+    "mov {a64}, qword ptr [rip + oracle_guard]; push {q}; {F} pop qword ptr [{a64} + 12]; lea rsp, [rsp + 8]",
+    // A good operand in the heap, and a bad stack.
+    "mov {a64}, rsp; mov esp, 64; {F} push qword ptr [{base128} + {o}]; mov rsp, {a64}",
+    "mov {a64}, rsp; mov esp, 64; {F} call qword ptr [{base128} + {o}]; mov rsp, {a64}",
+    "mov {a64}, rsp; mov esp, 64; {F} pop qword ptr [{base128} + {o}]; mov rsp, {a64}",
 ];

@@ -51,6 +51,7 @@ char *oracle_objects[OBJECTS];
 uintptr_t oracle_fs_objects[OBJECTS]; // relative to the base of fs
 __thread char oracle_tls[TLS] __attribute__((aligned(64)));
 uintptr_t oracle_mixed[8];
+char *oracle_guard; // 16 bytes before memory that cannot be accessed
 static char stack[STACK] __attribute__((aligned(64)));
 static char alternate[65536] __attribute__((aligned(64)));
 static char content[CONTENT] __attribute__((aligned(64)));
@@ -211,6 +212,7 @@ static void prepare(const struct program *program, struct object *objects) {
     }
     random_bytes(oracle_globals, GLOBALS);
     random_bytes(stack, STACK);
+    random_bytes(oracle_guard, 16);
     random_bytes(oracle_tls, TLS);
     random_bytes(oracle_state.gpr, sizeof oracle_state.gpr);
     memset(oracle_mixed, 0, sizeof oracle_mixed);
@@ -249,6 +251,7 @@ static void dump_program(const struct program *program, const struct object *obj
     record('G', oracle_globals, GLOBALS);
     record('S', stack, STACK);
     record('T', oracle_tls, TLS);
+    record('g', oracle_guard, 16);
     for (uint64_t i = 0; i < program->objects; i++) {
         // A timer's frames lie there too.
         if (timer && program->options & STACK_IN_HEAP && i == program->objects - 1) continue;
@@ -268,6 +271,13 @@ static void open_at(int number, const char *path, int flags) {
     int fd = open(path, flags, 0600);
     if (fd < 0 || dup2(fd, number) != number) die(path);
     close(fd);
+}
+
+static void map_guard(void) {
+    char *pages = mmap((void *)0x600000000000, 2 * 4096, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + 4096, 4096, PROT_NONE) != 0) die("no guard page");
+    oracle_guard = pages + 4096 - 16;
 }
 
 static void set_signals(const char *order) {
@@ -297,6 +307,7 @@ int main(int argc, char **argv) {
     open_at(FD_NULL, "/dev/null", O_WRONLY);
     open_at(FD_CONTENT, argv[0], O_RDONLY);
     set_components();
+    map_guard();
     set_signals(argv[3]);
     uint64_t end = strtoul(argv[5], NULL, 10);
     for (current = strtoul(argv[4], NULL, 10); current < end && current < oracle_program_count; current++) {
