@@ -1,6 +1,6 @@
 //! What differs between two runs: registers, flags, vectors, memory and faults; and counts of accesses.
 
-use super::run::{Left, Record, Run};
+use super::run::{Left, Run};
 use crate::report::ObjectHeat;
 use std::fmt::Write;
 
@@ -135,7 +135,52 @@ fn granules(name: &str, what: &str, expected: &[u64], found: &[u64], text: &mut 
     }
 }
 
-/// The record of a tag.
-pub fn find(left: &Left, tag: u8) -> Option<&Record> {
-    left.records.iter().find(|(other, _)| *other == tag)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Counts;
+
+    fn left(records: &[(u8, Vec<u8>)]) -> Left {
+        Left { records: records.to_vec(), ..Left::default() }
+    }
+
+    fn heat(reads: u64, granule_reads: &[u64]) -> ObjectHeat {
+        let counts = Counts { reads, ..Counts::default() };
+        let (granule_reads, granule_writes) = (granule_reads.to_vec(), Vec::new());
+        ObjectHeat { size: 32, counts, threads: 1, granule: 16, granule_reads, granule_writes }
+    }
+
+    #[test]
+    fn a_changed_register_is_named() {
+        let (before, mut after) = (left(&[(b'R', vec![0; 136])]), left(&[(b'R', vec![0; 136])]));
+        assert_eq!(states(&before, &after), None);
+        after.records[0].1[8 * 16] = 1;
+        assert!(states(&before, &after).is_some_and(|text| text.contains("flags")));
+        after.records.clear();
+        assert!(states(&before, &after).is_some());
+    }
+
+    #[test]
+    fn only_what_is_not_kept_of_vectors_may_differ() {
+        for byte in 0..832 {
+            let (before, mut after) = (left(&[(b'V', vec![0; 832])]), left(&[(b'V', vec![0; 832])]));
+            after.records[0].1[byte] = 1;
+            let ignored = NOT_KEPT.iter().any(|range| range.contains(&byte));
+            assert_eq!(states(&before, &after).is_none(), ignored, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn counts_and_granules_are_compared() {
+        let differs = |a: Option<&ObjectHeat>, b: Option<&ObjectHeat>| {
+            let mut text = String::new();
+            objects("it", a, b, &mut text);
+            !text.is_empty()
+        };
+        let one = heat(3, &[1, 2]);
+        assert!(!differs(Some(&one), Some(&heat(3, &[1, 2, 0]))));
+        assert!(differs(Some(&one), Some(&heat(4, &[1, 2]))));
+        assert!(differs(Some(&one), Some(&heat(3, &[2, 1]))));
+        assert!(differs(Some(&one), None) && differs(None, Some(&one)) && !differs(None, None));
+    }
 }

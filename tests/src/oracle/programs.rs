@@ -79,7 +79,7 @@ fn objects(expected: &Report, found: &Report, text: &mut String) {
         if !what.is_empty() {
             differing += 1;
             if differing <= MOST {
-                let _ = write!(text, "{what}    of {}\n", expected.site(expected_object.site));
+                let _ = writeln!(text, "{what}    of {}", expected.site(expected_object.site));
             }
         }
     }

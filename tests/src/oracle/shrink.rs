@@ -89,3 +89,21 @@ fn without_unused_labels(program: Program) -> Program {
     });
     Program { lines: lines.cloned().collect(), ..program.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::program::Line;
+
+    #[test]
+    fn what_matters_is_left() {
+        let line = |group: usize| Line { group, text: format!("line {group}") };
+        let kept = Line { group: 0, text: "L@_7:".to_owned() };
+        let lines: Vec<Line> = (1..40).map(line).chain([kept]).collect();
+        let program = Program { seed: 0, stack_in_heap: false, objects: Vec::new(), lines };
+        let has = |program: &Program, group| program.groups().contains(&group);
+        let smallest = smallest(&program, |smaller| has(smaller, 5) && has(smaller, 31));
+        assert_eq!(smallest.groups(), [5, 31]);
+        assert_eq!(smallest.lines.len(), 2, "the label that nothing jumps to stays");
+    }
+}

@@ -25,7 +25,7 @@
 
 enum { OBJECTS = 8, GLOBALS = 4096, STACK = 8192, TLS = 256, FAULTS = 64, CONTENT = 1 << 16 };
 enum { STACK_IN_HEAP = 1 };
-// Where descriptors lie that programs use; see tests/src/oracle/templates.rs.
+// Where descriptors lie that programs use; see tests/src/oracle/templates/control.rs.
 enum { FD_NULL = 100, FD_CONTENT = 101 };
 
 struct program {
