@@ -37,7 +37,7 @@ fn random() {
     abilities.without = without.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
     let findings = match env::var("THERMALLOC_FUZZ_CASE") {
         Ok(text) => {
-            let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR");
+            let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR WATCH");
             let mut findings = Findings::default();
             fuzz::run_batch(&[case.seed], case.circumstances, &modes, &abilities, &mut findings);
             findings

@@ -25,6 +25,29 @@ pub struct Circumstances {
     pub timer: Timer,
     /// What they are made of.
     pub flavour: Flavour,
+    /// How they are watched.
+    pub watch: Watch,
+}
+
+/// Settings of the monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Everything.
+    All,
+    /// Writes alone.
+    Writes,
+    /// With counters for 64 bytes.
+    Wide,
+}
+
+impl Watch {
+    fn settings(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Watch::All => &[],
+            Watch::Writes => &[("THERMALLOC_ACCESS", "w")],
+            Watch::Wide => &[("THERMALLOC_GRANULE", "64")],
+        }
+    }
 }
 
 impl Circumstances {
@@ -37,7 +60,12 @@ impl Circumstances {
         };
         // Some of what faults has no stack that a signal could be delivered on.
         let faults = timer != Timer::Stack && random.chance(25);
-        Circumstances { place, timer, flavour: Flavour { faults } }
+        let watch = match random.below(10) {
+            0 => Watch::Writes,
+            1 => Watch::Wide,
+            _ => Watch::All,
+        };
+        Circumstances { place, timer, flavour: Flavour { faults }, watch }
     }
 
     fn program(self, seed: u64, abilities: &Abilities) -> Program {
@@ -52,11 +80,11 @@ impl Circumstances {
 impl fmt::Display for Circumstances {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let faults = if self.flavour.faults { "faults" } else { "plain" };
-        write!(formatter, "{:?} {:?} {faults}", self.place, self.timer)
+        write!(formatter, "{:?} {:?} {faults} {:?}", self.place, self.timer, self.watch)
     }
 }
 
-/// One program, to be made again: `SEED PLACE TIMER FLAVOUR`, as failures tell it.
+/// One program, to be made again: `SEED PLACE TIMER FLAVOUR WATCH`, as failures tell it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// What makes the program.
@@ -77,7 +105,12 @@ impl Case {
             _ => Timer::Off,
         };
         let flavour = Flavour { faults: words.next()? == "faults" };
-        Some(Case { seed, circumstances: Circumstances { place, timer, flavour } })
+        let watch = match words.next() {
+            Some("Writes") => Watch::Writes,
+            Some("Wide") => Watch::Wide,
+            _ => Watch::All,
+        };
+        Some(Case { seed, circumstances: Circumstances { place, timer, flavour, watch } })
     }
 }
 
@@ -102,7 +135,8 @@ pub fn check(
     let batch = source::build(programs, circumstances.place, folder)?;
     let _ = std::fs::remove_file(folder.join("addresses.kept"));
     let range = 0..programs.len();
-    let run = |mode| run::run(&batch, mode, circumstances.timer, &range, folder);
+    let run =
+        |mode| run::run(&batch, mode, circumstances.timer, circumstances.watch.settings(), &range, folder);
     let reference = run(Some(modes[0]));
     let native = run(None);
     if !native.complete {

@@ -96,12 +96,19 @@ impl Timer {
 }
 
 /// Runs the programs `range` of a built batch; natively without a mode, with the addresses of the last monitored run.
-pub fn run(program: &Path, mode: Option<Mode>, timer: Timer, range: &Range<usize>, folder: &Path) -> Run {
+pub fn run(
+    program: &Path,
+    mode: Option<Mode>,
+    timer: Timer,
+    settings: &[(&str, &str)],
+    range: &Range<usize>,
+    folder: &Path,
+) -> Run {
     let (dump, report) = (folder.join("dump"), folder.join("heat.json"));
     let (addresses, kept) = (folder.join("addresses"), folder.join("addresses.kept"));
     let _ = fs::remove_file(&dump);
     let _ = fs::remove_file(&report);
-    let mut command = environment::command(mode, program, &report, &[], LIMIT);
+    let mut command = environment::command(mode, program, &report, settings, LIMIT);
     let order = timer.order(mode.is_none());
     command.args([&dump, if mode.is_some() { &addresses } else { &kept }]);
     command.args([order, range.start.to_string(), range.end.to_string()]);
