@@ -2,7 +2,7 @@
 
 use super::compare;
 use super::expand::Abilities;
-use super::program::{Flavour, Program};
+use super::program::{Flavour, Program, STACK};
 use super::random::Random;
 use super::run::{self, Left, Run, Timer, Ways};
 use super::shrink;
@@ -150,12 +150,15 @@ pub fn check(
         Tally { programs: programs.len() as u64, accesses: accesses(&reference), ways: Vec::new() };
     tally.add(modes[0], reference.ways);
     let mut failures = Vec::new();
-    failures.extend(failure(modes[0], &native, &reference, None));
+    failures.extend(failure(modes[0], &native, &reference, None, circumstances.timer, |_| None));
     for &mode in &modes[1..] {
         let found = run(Some(mode));
         tally.add(mode, found.ways);
-        let counted = (circumstances.timer == Timer::Off && reference.complete).then_some(&reference);
-        failures.extend(failure(mode, &native, &found, counted));
+        let counted = reference.complete.then_some(&reference);
+        failures.extend(failure(mode, &native, &found, counted, circumstances.timer, |number| {
+            // Signal handlers have frames there.
+            (circumstances.timer == Timer::Stack && programs[number].stack_in_heap).then_some(STACK)
+        }));
     }
     Ok((failures, tally))
 }
@@ -201,15 +204,23 @@ fn accesses(run: &Run) -> u64 {
 }
 
 /// The first program that fails in a mode.
-fn failure(mode: Mode, native: &Run, found: &Run, counted: Option<&Run>) -> Option<Failure> {
+fn failure(
+    mode: Mode,
+    native: &Run,
+    found: &Run,
+    counted: Option<&Run>,
+    timer: Timer,
+    uncounted: impl Fn(usize) -> Option<usize>,
+) -> Option<Failure> {
     let differs = |program: &Left| {
         let expected = native.left.get(program.number)?;
         if expected.objects != program.objects {
             return Some(format!("  objects at {:x?} instead of {:x?}\n", program.objects, expected.objects));
         }
         let states = compare::states(expected, program).unwrap_or_default();
-        let counts = counted.and_then(|counted| compare::counts(program, counted, found)).unwrap_or_default();
-        Some(states + &counts).filter(|text| !text.is_empty())
+        let counts =
+            counted.and_then(|counted| compare::counts(program, counted, found, uncounted(program.number)));
+        Some(states + &counts.unwrap_or_default()).filter(|text| !text.is_empty())
     };
     let whole =
         if found.complete { &found.left[..] } else { &found.left[..found.left.len().saturating_sub(1)] };
@@ -222,6 +233,9 @@ fn failure(mode: Mode, native: &Run, found: &Run, counted: Option<&Run>) -> Opti
         let number = found.left.last().map_or(0, |program| program.number);
         let text = format!("  ends with status {}: {}\n", found.outcome.status, found.outcome.error_text());
         return Some(Failure { number, mode, text });
+    }
+    if timer != Timer::Off {
+        return None;
     }
     let elsewhere = compare::all_counts(counted?, found)?;
     Some(Failure { number: 0, mode, text: format!("  outside the programs' objects:\n{elsewhere}") })

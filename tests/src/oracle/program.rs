@@ -95,6 +95,9 @@ impl Program {
 const EXACT: usize = 0;
 const NEIGHBOUR: usize = 2;
 
+/// The number of the object that serves as the stack.
+pub const STACK: usize = 5;
+
 type Range = (i64, i64, i64, i64);
 
 /// The objects, and what the three pointers may reach.
