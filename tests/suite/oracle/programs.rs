@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use thermalloc_tests::modes::Mode;
-use thermalloc_tests::oracle::programs;
+use thermalloc_tests::oracle::{environment, programs};
 use thermalloc_tests::places::{self, Scratch};
 use thermalloc_tests::report::Report;
 
@@ -18,6 +18,10 @@ const SAMPLE: &[(&str, &str)] = &[("THERMALLOC_WATCH", "sample=1/60")];
 fn check(program: &str, arguments: &[&str], settings: &[(&str, &str)]) {
     let modes = monitoring();
     let Some((&first, others)) = modes.split_first() else { return };
+    if !environment::fixed_addresses() {
+        println!("SKIP: address space randomisation cannot be turned off here");
+        return;
+    }
     // The same folder for all runs, since its name may be copied.
     let folder = Scratch::new("oracle-program");
     let run = |mode| run(program, arguments, settings, mode, folder.path());
