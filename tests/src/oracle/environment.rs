@@ -57,11 +57,14 @@ fn steady() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let source = places::root().join("tests/victims/oracle/steady.c");
-        let library = places::victims().join(format!("oracle-steady.{}.so", std::process::id()));
+        let library = places::victims().join("oracle-steady.so");
+        // Renamed when it is whole: another test process may be about to use it.
+        let unfinished = places::victims().join(format!(".oracle-steady.{}.so", std::process::id()));
         std::fs::create_dir_all(places::victims()).expect("target/victims");
         let mut compiler = Command::new("gcc");
-        let status = compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+        let status = compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&unfinished).arg(source).status();
         assert!(status.is_ok_and(|status| status.success()), "{compiler:?} failed");
+        std::fs::rename(&unfinished, &library).expect("a compiled library");
         library
     })
 }

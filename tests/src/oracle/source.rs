@@ -106,13 +106,16 @@ fn harness() -> &'static [PathBuf] {
         let folder = places::victims();
         fs::create_dir_all(&folder).expect("target/victims");
         let compile = |name: &str| {
-            let object = folder.join(format!("oracle-{name}.{}.o", std::process::id()));
+            let object = folder.join(format!("oracle-{name}.o"));
+            // Renamed when it is whole: another test process may be about to use it.
+            let unfinished = folder.join(format!(".oracle-{name}.{}.o", std::process::id()));
             let mut compiler = Command::new("gcc");
             compiler
                 .args(["-c", "-O1", "-g", "-fPIE", "-Wall", "-Werror", "-o"])
-                .arg(&object)
+                .arg(&unfinished)
                 .arg(sources.join(name));
             run(&mut compiler).unwrap_or_else(|error| panic!("{name}: {error}"));
+            fs::rename(&unfinished, &object).expect("a compiled part of the harness");
             object
         };
         ["harness.c", "enter.S"].map(compile).to_vec()
