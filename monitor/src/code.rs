@@ -18,15 +18,19 @@ use thermalloc_sys::mem::{self, Errno, PAGE, check};
 const MEMBARRIER_REGISTER: usize = 1 << 6;
 const MEMBARRIER_SYNC_CORE: usize = 1 << 5;
 
-/// Whether a second thread has ever existed.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
 /// From here on other threads execute code too.
 pub fn share() {
-    if !SHARED.swap(true, Ordering::SeqCst) {
-        // SAFETY: takes no pointers.
-        unsafe { syscall(libc::SYS_membarrier, &[MEMBARRIER_REGISTER, 0, 0]) };
-    }
+    // Each time: a forked child has to register anew.
+    // SAFETY: takes no pointers.
+    unsafe { syscall(libc::SYS_membarrier, &[MEMBARRIER_REGISTER, 0, 0]) };
+    SHARED.store(true, Ordering::SeqCst);
+}
+
+/// Whether a second thread has ever existed.
+pub fn is_shared() -> bool {
+    SHARED.load(Ordering::SeqCst)
 }
 
 /// Makes every thread forget instructions that it has fetched but not executed.

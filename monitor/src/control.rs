@@ -15,6 +15,7 @@ use crate::handlers;
 use crate::heat;
 use crate::instrument;
 use crate::objects;
+use crate::patch;
 use crate::pku::{self, Key};
 use crate::probe;
 use crate::process;
@@ -106,7 +107,7 @@ impl fmt::Display for StartError {
             }
             Self::NoAlias => write!(
                 f,
-                "mode emulate needs the alias view of the heap and the gs register, and one of them is taken; use --mode pp"
+                "modes emulate and patch need the alias view of the heap and the gs register, and one of them is taken; use --mode pp"
             ),
             Self::NoTables(error) => write!(f, "{error}"),
             Self::NoMemory(errno) => write!(f, "no memory for the monitor's tables (errno {})", errno.0),
@@ -185,8 +186,12 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     objects::configure(config);
     report::configure(config);
     *SETTINGS.lock() = Some(Settings { config: config.clone(), mode, view });
-    if config.mode == Mode::Emulate && !(view == View::Alias && emulate::start(displacement())) {
+    let aliased = matches!(config.mode, Mode::Emulate | Mode::Patch);
+    if aliased && !(view == View::Alias && emulate::start(displacement())) {
         return Err(StartError::NoAlias);
+    }
+    if config.mode == Mode::Patch {
+        patch::start(config.access == Watched::ReadsAndWrites);
     }
     enroll(method, config.access)
 }
@@ -239,6 +244,7 @@ fn choose_method(mode: Mode) -> Result<(Method, &'static str), StartError> {
         }
         (_, Ok(key)) => Ok((Method::Key(key), "mpk")),
         (Mode::Emulate, key) => Ok((key.map_or(Method::Pages, Method::Key), "emulate")),
+        (Mode::Patch, key) => Ok((key.map_or(Method::Pages, Method::Key), "patch")),
         (Mode::Mpk, Err(errno)) => Err(StartError::NoKey(errno)),
         (_, Err(_)) => Ok((Method::Pages, "pp")),
     }

@@ -17,7 +17,7 @@
 use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::code;
-use crate::frame::Frame;
+use crate::frame::{Frame, Info};
 use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
@@ -144,7 +144,8 @@ impl Emulator {
     /// If the thread is in a stub, puts it where it would be in the program: before the instruction, nothing charged, or
     /// behind it.
     pub fn settle(&mut self, frame: &mut Frame, thread: u32) {
-        let Some(offset) = (frame.context.rip as usize).checked_sub(self.area).filter(|_| self.area != 0) else {
+        let Some(offset) = (frame.context.rip as usize).checked_sub(self.area).filter(|_| self.area != 0)
+        else {
             return;
         };
         let Some(original) = self.originals.get(offset / STUB) else { return };
@@ -157,14 +158,7 @@ impl Emulator {
             heat::uncharge(access, thread, self.charged_ns);
         }
         self.count = 0;
-        // A fault of the instruction on the alias view is one on the program's.
-        if matches!(frame.info.signo, libc::SIGSEGV | libc::SIGBUS) && frame.info.code > 0 {
-            let displacement = alloc::alias_of(alloc::arena().start) - alloc::arena().start;
-            let address = (frame.info.address as usize).wrapping_sub(displacement);
-            if alloc::contains(address) {
-                frame.info.address = address as u64;
-            }
-        }
+        in_program_view(&mut frame.info);
     }
 
     /// The index of the stub for an instruction.
@@ -185,6 +179,17 @@ impl Emulator {
         bytes[..code.len()].copy_from_slice(code);
         self.originals[at] = Original { rip, len: code.len() as u8, code: bytes, stack: redirected.stack };
         Some(at)
+    }
+}
+
+/// A fault on the alias view is one on the program's.
+pub fn in_program_view(info: &mut Info) {
+    if matches!(info.signo, libc::SIGSEGV | libc::SIGBUS) && info.code > 0 {
+        let displacement = alloc::alias_of(alloc::arena().start) - alloc::arena().start;
+        let address = (info.address as usize).wrapping_sub(displacement);
+        if alloc::contains(address) {
+            info.address = address as u64;
+        }
     }
 }
 

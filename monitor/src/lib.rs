@@ -32,6 +32,7 @@ mod memory;
 pub mod objects;
 pub mod operands;
 mod own_stack;
+mod patch;
 mod peek;
 mod pku;
 mod probe;

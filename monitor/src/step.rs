@@ -21,11 +21,14 @@ use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
 use crate::operands::decode::MAX_LEN;
-use crate::operands::{self, Accesses, Class, Decoded, DecoderState, Registers, RepString, StringOp, XsaveArea};
+use crate::operands::{
+    self, Accesses, Class, Decoded, DecoderState, Registers, RepString, StringOp, XsaveArea,
+};
+use crate::patch::{self, Place};
 use crate::protect::{self, Method};
 use crate::rep;
 use crate::segments;
-use crate::thread::HandlerState;
+use crate::thread::{HandlerState, Thread};
 use crate::totals::TOTALS;
 use crate::world;
 use core::ops::Range;
@@ -196,7 +199,7 @@ pub fn is_watched(address: usize, len: usize, kind: Kind) -> bool {
 }
 
 /// Decides what a SIGSEGV is; if it is an access to watched memory, lets the instruction run.
-pub fn on_fault(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> Fault {
+pub fn on_fault(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -> Fault {
     let address = frame.info.address as usize;
     let store = frame.context.err & FAULT_STORE != 0;
     let fetch = frame.context.err & FAULT_FETCH != 0;
@@ -226,9 +229,18 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> Fau
     if state.step.is_running() {
         return also_open(&mut state.step, address);
     }
+    let place = patch::place(frame.context.rip);
+    if !fetch && patch::resume(thread, frame, place) {
+        return Fault::Resumed;
+    }
+    let thread = thread.ordinal.load(Ordering::Relaxed);
     let registers = registers_of(frame);
     let (decoded, code) = decode(&mut state.decoder, frame, &registers);
-    if fetch || !state.emulator.resume(frame, &decoded, &code, &registers, thread) {
+    if place == Place::Between {
+        // The thread's own words lie in the heap: translated code reads them, and counts nothing.
+        begin(state, frame, address, fetch, &registers, &decoded);
+        state.step.count = 0;
+    } else if fetch || !state.emulator.resume(frame, &decoded, &code, &registers, thread) {
         begin(state, frame, address, fetch, &registers, &decoded);
     }
     Fault::Resumed
@@ -272,7 +284,8 @@ fn begin(
         && let Some(stub) = rep::stub(&string)
     {
         let next = frame.context.rip + u64::from(decoded.len);
-        running.string = Some(StringRun { string, stub, before: *registers, next, ahead: ahead(&string, registers) });
+        running.string =
+            Some(StringRun { string, stub, before: *registers, next, ahead: ahead(&string, registers) });
     }
     for access in decoded.accesses.iter().map(of_program) {
         if is_watched(access.addr, access.len, access.kind) {

@@ -25,6 +25,7 @@ use crate::heat::{self, Sheet};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
 use crate::own_stack;
+use crate::patch;
 use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
 use crate::registrations::Registrations;
@@ -82,6 +83,8 @@ pub struct Thread {
     handling: Cell<bool>,
     /// Where inline code counts the thread's accesses.
     sheet: Cell<Option<&'static Sheet>>,
+    /// Whether translated code finds the sheet.
+    counts_inline: Cell<bool>,
     /// When what it holds is next to be charged.
     collect_ns: Cell<u64>,
     handler: UnsafeCell<HandlerState>,
@@ -236,6 +239,17 @@ impl Thread {
         self.late.take()
     }
 
+    /// Whether translated code counts the thread's accesses.
+    #[inline]
+    pub fn counts_inline(&self) -> bool {
+        self.counts_inline.get()
+    }
+
+    /// See [`counts_inline`](Self::counts_inline).
+    pub fn set_counts_inline(&self) {
+        self.counts_inline.set(true);
+    }
+
     /// The thread's sheet, if it has one.
     pub fn sheet(&self) -> Option<&'static Sheet> {
         self.sheet.get()
@@ -368,6 +382,9 @@ impl Runtime {
         if depth == 0 {
             world::enter();
             thread.allow_calls();
+            if thread.counts_inline() {
+                patch::count(false);
+            }
         }
         Self { thread, _errno: KeptErrno::keep() }
     }
@@ -384,6 +401,9 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         let depth = self.thread.depth.get() - 1;
         if depth == 0 {
+            if self.thread.counts_inline() {
+                patch::count(true);
+            }
             self.thread.catch_calls();
             world::leave();
         }
@@ -461,6 +481,7 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     thread.late.set(None);
     thread.keeps_slot.set(false);
     thread.sheet.set(None);
+    thread.counts_inline.set(false);
     thread.collect_ns.set(0);
     thread.handling.set(false);
     thread.tid.store(0, Ordering::Relaxed);
