@@ -35,6 +35,7 @@ fn random() {
     let mut abilities = Abilities::here();
     let without = env::var("THERMALLOC_FUZZ_WITHOUT").unwrap_or_default();
     abilities.without = without.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    abilities.flags_cross_calls = env::var("THERMALLOC_FUZZ_FLAGS").as_deref() != Ok("local");
     let findings = match env::var("THERMALLOC_FUZZ_CASE") {
         Ok(text) => {
             let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR WATCH");

@@ -13,6 +13,8 @@ pub struct Abilities {
     pub features: BTreeSet<String>,
     /// Templates that contain one of these are left out: what is known to fail hides what is not known yet.
     pub without: Vec<String>,
+    /// Whether flags are live across calls and returns, which no compiler makes them.
+    pub flags_cross_calls: bool,
 }
 
 impl Abilities {
@@ -20,9 +22,16 @@ impl Abilities {
     pub fn here() -> Abilities {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-        Abilities { features: flags.split_whitespace().map(str::to_owned).collect(), without: Vec::new() }
+        Abilities {
+            features: flags.split_whitespace().map(str::to_owned).collect(),
+            without: Vec::new(),
+            flags_cross_calls: true,
+        }
     }
 }
+
+/// Gives all flags a value.
+pub const DEFINE_FLAGS: &str = "cmp rsp, 0";
 
 const WIDTHS: [u32; 4] = [8, 16, 32, 64];
 const ALU: [&str; 8] = ["add", "or", "adc", "sbb", "and", "sub", "xor", "cmp"];
@@ -95,7 +104,11 @@ impl Expander<'_> {
         if lines.is_none() {
             self.wanted.truncate(wanted);
         }
-        lines
+        let ends_flags = text.contains("{s}") && !self.abilities.flags_cross_calls;
+        lines.map(|mut lines| {
+            lines.extend(ends_flags.then(|| DEFINE_FLAGS.to_owned()));
+            lines
+        })
     }
 
     fn least_width(&self, needs: &str) -> Option<u32> {
@@ -304,7 +317,11 @@ mod tests {
         let needs = lists.into_iter().flatten().filter_map(|template| template.split_once(" | "));
         let words = needs.flat_map(|(needs, _)| needs.split_whitespace());
         let features = words.filter(|word| Register::named(word).is_none() && !word.starts_with('w'));
-        Abilities { features: features.map(str::to_owned).collect(), without: Vec::new() }
+        Abilities {
+            features: features.map(str::to_owned).collect(),
+            without: Vec::new(),
+            flags_cross_calls: true,
+        }
     }
 
     fn expand(template: &str, seed: u64, abilities: &Abilities) -> Option<Vec<String>> {
@@ -331,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_the_cpu_lacks_is_left_out() {
-        let none = Abilities { features: BTreeSet::new(), without: Vec::new() };
+        let none = Abilities { features: BTreeSet::new(), without: Vec::new(), flags_cross_calls: true };
         assert!((0..200).all(|seed| expand("avx | vzeroupper", seed, &none).is_none()));
     }
 

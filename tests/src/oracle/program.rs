@@ -5,7 +5,7 @@
 //! its memory unless the set-up of a pointer is left out. That is what shrinking needs. Group 0 always stays: labels, and
 //! what sets counters up.
 
-use super::expand::{Abilities, Expander};
+use super::expand::{Abilities, DEFINE_FLAGS, Expander};
 use super::random::Random;
 use super::registers::Roles;
 use super::templates;
@@ -200,6 +200,9 @@ impl Writer<'_> {
             self.keep(".p2align 4".to_owned());
         }
         self.keep(format!("{name}:"));
+        if !self.out.abilities.flags_cross_calls {
+            self.keep(DEFINE_FLAGS.to_owned());
+        }
         let units = self.out.random.between(1, 8);
         self.units(units as usize, false);
         self.flush();
