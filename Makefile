@@ -5,7 +5,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 packages = $(shell cat tests/packages.txt)
 
-.PHONY: help build demo test packages lint bench-alloc soak clean
+.PHONY: help build demo test packages lint bench-alloc soak oracle clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,11 @@ bench-alloc: build ## time and peak memory against glibc and mimalloc, into resu
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
 	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \
 	    $(CARGO) test -p thermalloc-tests --profile checked -- soak:: --nocapture
+
+oracle: packages build ## an hour of random programs, all modes held against each other, into results/oracle.md
+	THERMALLOC_FUZZ_SECONDS=$(or $(ORACLE_SECONDS),3600) THERMALLOC_FUZZ_RESULT=$(abspath results/oracle.md) \
+	    THERMALLOC_TEST_BIN=$(abspath $(release)) \
+	    $(CARGO) test -p thermalloc-tests --profile checked -- oracle::random --nocapture
 
 clean: ## removes what was built
 	$(CARGO) clean

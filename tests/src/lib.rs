@@ -4,6 +4,7 @@
 
 pub mod modes;
 pub mod monitored;
+pub mod oracle;
 pub mod places;
 pub mod process;
 pub mod report;

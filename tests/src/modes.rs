@@ -1,5 +1,8 @@
 //! The modes under test, and which of them this machine can run.
 
+use crate::places;
+use std::process::Command;
+use std::sync::OnceLock;
 use std::{env, fmt, fs};
 
 /// A mode of `thermalloc run`.
@@ -13,7 +16,7 @@ pub enum Mode {
     Mpk,
     /// Instructions run in copies that access the alias view.
     Emulate,
-    /// Instructions are rewritten.
+    /// Sites rewritten to jump into a code cache that accesses the alias view.
     Patch,
 }
 
@@ -64,8 +67,8 @@ pub fn everything() -> bool {
     env::var("THERMALLOC_PKU_VM_ALL").as_deref() == Ok("1")
 }
 
-/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate,patch`), without `mpk` where the CPU has no
-/// protection keys; the test `pku_vm` covers it then.
+/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate,patch`), without `mpk` where the CPU has
+/// no protection keys (the test `pku_vm` covers it then) and without those that the built program does not have.
 pub fn modes() -> Vec<Mode> {
     let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk,emulate,patch".to_owned());
     let pku = has_pku();
@@ -73,7 +76,22 @@ pub fn modes() -> Vec<Mode> {
     known
         .into_iter()
         .filter(|mode| wanted.split(',').any(|name| name == mode.name()) && (pku || *mode != Mode::Mpk))
+        .filter(|&mode| mode != Mode::Patch || has_patch())
         .collect()
+}
+
+/// Whether the built program has the mode `patch`: `run` refuses modes that it does not know.
+fn has_patch() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let mut command = Command::new(places::release("thermalloc"));
+        let output = command.args(["run", "--mode", "patch", "-o", "/dev/null", "--", "/bin/true"]).output();
+        let has = output.is_ok_and(|output| output.status.success());
+        if !has {
+            println!("SKIP: mode patch, which this build of thermalloc does not have");
+        }
+        has
+    })
 }
 
 /// Says that a test cannot run here and why. A failure where `REQUIRE_PKU=1` demands it.

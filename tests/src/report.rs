@@ -1,7 +1,7 @@
 //! Reading of heat.json by its contract alone.
 
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -40,9 +40,17 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Adds others.
+    pub fn add(&mut self, other: &Counts) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.read_bytes += other.read_bytes;
+        self.write_bytes += other.write_bytes;
+    }
+
     /// Takes the four numbers of these names out of a JSON object.
     pub fn of(value: &Value) -> Counts {
-        Counts {
+        Self {
             reads: number(value, "reads"),
             writes: number(value, "writes"),
             read_bytes: number(value, "read_bytes"),
@@ -113,6 +121,73 @@ impl Report {
             .filter(|object| object["free_ns"].is_null())
             .map(|object| (number(object, "addr"), heat_of(object)))
             .collect()
+    }
+}
+
+/// An object of the list, live or dead.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its address.
+    pub address: u64,
+    /// When it was born, in nanoseconds since the start.
+    pub born: u64,
+    /// Its accesses.
+    pub heat: ObjectHeat,
+    /// Number of its site.
+    pub site: u64,
+}
+
+impl Report {
+    /// All listed objects, by address and then in the order of birth.
+    pub fn listed_objects(&self) -> Vec<Listed> {
+        let objects = self.0["objects"].as_array().expect("objects");
+        let listed = |object| Listed {
+            address: number(object, "addr"),
+            born: number(object, "alloc_ns"),
+            heat: heat_of(object),
+            site: number(object, "site"),
+        };
+        let mut all: Vec<Listed> = objects.iter().map(listed).collect();
+        all.sort_by_key(|object| (object.address, object.born));
+        all
+    }
+
+    /// How many objects are not listed.
+    pub fn objects_omitted(&self) -> u64 {
+        number(&self.0, "objects_omitted")
+    }
+
+    /// Each site by its call stack (modules and offsets): allocations, frees, bytes, and its accesses.
+    pub fn sites(&self) -> BTreeMap<String, ([u64; 3], Counts)> {
+        let mut sites = BTreeMap::new();
+        for site in self.0["sites"].as_array().expect("sites") {
+            let numbers = ["allocs", "frees", "bytes"].map(|key| number(site, key));
+            let (known, counts) = sites.entry(self.stack(site)).or_insert(([0; 3], Counts::default()));
+            *known = std::array::from_fn(|at| known[at] + numbers[at]);
+            counts.add(&Counts::of(site));
+        }
+        sites
+    }
+
+    /// The call stack of a site by its number.
+    pub fn site(&self, id: u64) -> String {
+        let sites = self.0["sites"].as_array().expect("sites");
+        sites.iter().find(|site| number(site, "id") == id).map_or_else(String::new, |site| self.stack(site))
+    }
+
+    fn stack(&self, site: &Value) -> String {
+        let frame = |index: &Value| {
+            let frame = &self.0["frames"][index.as_u64().expect("index of a frame") as usize];
+            let module = frame["module"].as_u64().map(|module| &self.0["modules"][module as usize]["path"]);
+            let path = module.and_then(Value::as_str).unwrap_or("?");
+            format!(
+                "{}+{:#x}",
+                path.rsplit('/').next().unwrap_or(path),
+                frame["offset"].as_u64().unwrap_or(0)
+            )
+        };
+        let frames = site["frames"].as_array().expect("frames of a site");
+        frames.iter().map(frame).collect::<Vec<_>>().join(" < ")
     }
 }
 

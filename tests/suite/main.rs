@@ -7,6 +7,7 @@ mod exact;
 mod hazards;
 mod hole;
 mod misuse;
+mod oracle;
 mod pku_vm;
 mod programs;
 mod servers;
