@@ -10,8 +10,8 @@ use crate::verify::Ledger;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
-use std::sync::{Barrier, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What came of a load.
@@ -151,9 +151,11 @@ impl Load<'_> {
 
     /// Waits for the other threads; the last to come looks at the server.
     fn meet(&self) {
-        if self.together.wait().is_leader() && let Some(pid) = self.options.measure_pid {
-            let reading = process::cpu_time(pid)
-                .and_then(|cpu| Ok(Server { cpu, peak_kib: process::peak_kib(pid)? }));
+        if self.together.wait().is_leader()
+            && let Some(pid) = self.options.measure_pid
+        {
+            let reading =
+                process::cpu_time(pid).and_then(|cpu| Ok(Server { cpu, peak_kib: process::peak_kib(pid)? }));
             self.readings.lock().unwrap_or_else(PoisonError::into_inner).push(reading);
         }
     }

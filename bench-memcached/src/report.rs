@@ -35,7 +35,11 @@ impl Display for Text<'_> {
         if let Some(server) = server {
             let (time, requests) = (server.cpu.total_s(), total.max(1) as f64);
             let each = time / requests * 1e6;
-            writeln!(f, "server: {time:.2} s of processor time, {each:.2} us a request, peak {} KiB", server.peak_kib)?;
+            writeln!(
+                f,
+                "server: {time:.2} s of processor time, {each:.2} us a request, peak {} KiB",
+                server.peak_kib
+            )?;
         }
         if self.histogram {
             distribution(f, "SET", &tally.sets)?;
