@@ -110,8 +110,11 @@ impl Client {
         }
         let text = fs::read(&json).map_err(|e| format!("the load's results: {e}"))?;
         let results: Value = serde_json::from_slice(&text).map_err(|e| format!("the load's results: {e}"))?;
-        let read =
-            if self.memtier.is_some() { memtiers(&results, cpu, process::peak_kib(pid)?) } else { ours(&results) };
+        let read = if self.memtier.is_some() {
+            memtiers(&results, cpu, process::peak_kib(pid)?)
+        } else {
+            ours(&results)
+        };
         read.ok_or_else(|| "the load's results are not understood".to_owned())
     }
 }

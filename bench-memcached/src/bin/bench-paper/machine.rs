@@ -44,7 +44,7 @@ pub fn wrpkru() -> Result<(), String> {
 pub fn mode(library: &Path, mode: &str) -> Result<(), String> {
     let directory = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
     let report = directory.path().join("heat.json");
-    let monitor = Monitor { library: library.to_owned(), mode: mode.into(), scope: None, report };
+    let monitor = Monitor { library: library.to_owned(), mode: mode.into(), view: None, scope: None, report };
     let mut command = Command::new("env");
     command.args(monitor.variables()).args(["ls", "-d", "/"]);
     let output = command.output().map_err(|e| format!("cannot run a program: {e}"))?;

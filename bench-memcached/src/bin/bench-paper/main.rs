@@ -11,11 +11,15 @@
 //! - [`results`], [`table`], [`chart`], [`picture`]: what is written.
 //! - [`options`]: the command line.
 //! - [`paper`]: the task `table`.
+//! - [`variants`], [`labels`], [`scatter`], [`items`]: the task `items`.
+//! - [`suite`]: the task `test-suite`.
 
 mod builds;
 mod chart;
 mod client;
 mod counts;
+mod items;
+mod labels;
 mod machine;
 mod measure;
 mod options;
@@ -23,9 +27,12 @@ mod paper;
 mod picture;
 mod results;
 mod rows;
+mod scatter;
 mod server;
 mod statistics;
+mod suite;
 mod table;
+mod variants;
 
 use clap::Parser;
 use options::{Options, Task};
@@ -60,6 +67,8 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let done = Places::new(&options).and_then(|places| match &options.command {
         Task::Table(table) => paper::run(table, &places),
+        Task::Items { smoke } => items::run(*smoke, &places),
+        Task::TestSuite(suite) => suite::run(suite, &places),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -69,6 +69,7 @@ impl Bench {
         let monitor = row.mode.map(|mode| Monitor {
             library: self.library.clone(),
             mode: mode.into(),
+            view: None,
             scope,
             report: directory.path().join("heat.json"),
         });

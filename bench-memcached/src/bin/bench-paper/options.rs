@@ -24,6 +24,14 @@ pub struct Options {
 pub enum Task {
     /// Time memcached in each row and scope: results/paper.{json,md,svg,png}
     Table(Table),
+    /// Compare each item's heat between modes, and with what was asked of it: results/items.{json,md,svg,png}
+    Items {
+        /// A short run
+        #[arg(long)]
+        smoke: bool,
+    },
+    /// Run memcached's own tests on instrumented builds and compare with the plain build
+    TestSuite(Suite),
 }
 
 /// Of `table`.
@@ -53,4 +61,18 @@ pub struct Table {
     /// A short run of everything with few connections
     #[arg(long)]
     pub smoke: bool,
+}
+
+/// Of `test-suite`.
+#[derive(Debug, Args)]
+pub struct Suite {
+    /// Builds to test
+    #[arg(default_values = ["all-alias", "all-wrpkru", "all-pair-only"])]
+    pub builds: Vec<String>,
+    /// Only these tests, by name (t/NAME.t)
+    #[arg(long, value_delimiter = ',')]
+    pub tests: Vec<String>,
+    /// Run the instrumented builds under the monitor, in this mode
+    #[arg(long)]
+    pub mode: Option<String>,
 }

@@ -17,6 +17,8 @@ pub struct Monitor {
     pub library: PathBuf,
     /// THERMALLOC_MODE.
     pub mode: String,
+    /// THERMALLOC_VIEW; `None`: as suits the mode.
+    pub view: Option<&'static str>,
     /// What is watched; `None`: everything.
     pub scope: Option<Scope>,
     /// Where the report goes.
@@ -27,13 +29,16 @@ impl Monitor {
     /// The environment, as arguments of env(1).
     pub fn variables(&self) -> Vec<String> {
         let (access, watch) = self.scope.map_or(("rw", ""), |scope| (scope.access, scope.watch));
-        vec![
+        let view = self.view.map(|view| format!("THERMALLOC_VIEW={view}"));
+        let mut variables = vec![
             format!("LD_PRELOAD={}", self.library.display()),
             format!("THERMALLOC_MODE={}", self.mode),
             format!("THERMALLOC_ACCESS={access}"),
             format!("THERMALLOC_WATCH={watch}"),
             format!("THERMALLOC_OUT={}", self.report.display()),
-        ]
+        ];
+        variables.extend(view);
+        variables
     }
 
     /// The report of the program that has ended: it must be there, and tell of this mode.
