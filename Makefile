@@ -20,6 +20,7 @@ demo: build ## memcached under the monitor, with a load; ends with its hottest s
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
 	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
+	    THERMALLOC_FUZZ_SECONDS=$(or $(THERMALLOC_FUZZ_SECONDS),20) PROPTEST_CASES=$(or $(PROPTEST_CASES),300) \
 	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
 	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked
 

@@ -76,6 +76,8 @@ fn tell_reports(options: &RunOptions, naming: &Naming, before: &Snapshot, pid: i
     let written = before.written_since(naming, pid);
     if let Some(line) = written.describe() {
         say(&line);
+    } else if naming.is_special() {
+        say(&format!("{} is no regular file: no report is kept there", settings::output(options).display()));
     } else if settings::mode(options) != "off" {
         say(&format!("no report was written: {}", why_none(options, naming, end)));
     }
@@ -90,6 +92,8 @@ fn why_none(options: &RunOptions, naming: &Naming, end: End) -> String {
             "the program was killed by SIGKILL, which nothing survives; with --interval MS the last periodic report does"
                 .into()
         }
-        _ => "the runtime saw no allocation; the program may have an allocator of its own linked in".into(),
+        _ => "unless a line above says why, the runtime saw no allocation; the program may have an allocator of its own \
+              linked in"
+            .into(),
     }
 }

@@ -98,6 +98,7 @@ fn bad_options_are_refused_with_one_line() {
         (&["--mode", "fast", "--", "true"], "auto"),
         (&["--access", "r", "--", "true"], "rw"),
         (&["--watch", "size>5", "--", "true"], "size>=N"),
+        (&["--watch", "size>=5T", "--", "true"], "with K, M, G"),
         (&["--regions", "heap,mmap", "--", "true"], "heap"),
         (&["--client", "sharing", "--", "true"], "heat"),
         (&["--budget", "5", "--", "true"], "--budget"),
@@ -134,7 +135,7 @@ fn a_missing_library_is_one_line() {
 #[test]
 fn the_environment_carries_the_options() {
     let sandbox = Sandbox::new();
-    let options = "--mode pp --access w --watch size>=64,sample=1/2 --interval 9 --depth 3 --granule 64 --view private -vv";
+    let options = "--mode pp --access w --watch size>=4K,sample=1/2 --interval 9 --depth 3 --granule 64 --view private -vv";
     let arguments = options.split(' ').chain(["-o", "x.json", "--", "env"]);
     let output = run(sandbox.run(arguments).env("LD_PRELOAD", common::fake_runtime()));
     let environment = stdout(&output);
@@ -143,7 +144,7 @@ fn the_environment_carries_the_options() {
     for expected in [
         "THERMALLOC_MODE=pp",
         "THERMALLOC_ACCESS=w",
-        "THERMALLOC_WATCH=size>=64,sample=1/2",
+        "THERMALLOC_WATCH=size>=4K,sample=1/2",
         "THERMALLOC_INTERVAL_MS=9",
         "THERMALLOC_DEPTH=3",
         "THERMALLOC_GRANULE=64",
@@ -200,6 +201,17 @@ fn a_bad_report_path_leaves_the_exit_status_alone() {
         let lines = lines(&output.stderr);
         assert!(lines.len() == 1 && lines[0].contains("no report was written"), "{lines:?}");
         assert!(lines[0].contains(path.split('/').next().unwrap()), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_device_as_report_is_not_taken_for_a_program_without_allocations() {
+    let sandbox = Sandbox::new();
+    for device in ["/dev/null", "/dev/full"] {
+        let output = run(sandbox.run(["-o", device, "--", "true"]));
+        assert_eq!(status(&output), 0);
+        let line = lines(&output.stderr).remove(0);
+        assert!(line.contains(device) && line.contains("no regular file"), "{line}");
     }
 }
 

@@ -114,6 +114,9 @@ pub struct Object<H = Heat> {
     pub first_access_ns: Option<u64>,
     /// Time of the last access; null: none.
     pub last_access_ns: Option<u64>,
+    /// What the program itself calls the object, where it has an allocator of its own; empty: nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub label: String,
     /// Heat by offset.
     pub heat: H,
 }

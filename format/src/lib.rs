@@ -5,15 +5,18 @@
 //!
 //! Modules, lowest first:
 //! - [`report`]: the object as a whole, the process, its totals.
+//! - [`watch`]: which objects are watched.
 //! - [`heat`]: classes, sites, objects and the timeline.
 //! - [`read`](mod@read): from a file, with errors that fit on one line.
 
 pub mod heat;
 pub mod read;
 pub mod report;
+pub mod watch;
 
 pub use heat::{Class, Distribution, Heat, Object, Site, SiteTimeline, Skipped, Timeline};
 pub use read::{ReadError, read, read_summary};
 pub use report::{
     Config, End, FORMAT, Frame, Host, Limits, Module, Program, Report, Summary, Totals, VERSION,
 };
+pub use watch::Watch;

@@ -198,8 +198,6 @@ pub struct Totals {
 pub struct Limits {
     /// Allocations whose call stack found no room and are counted at site 0.
     pub stacks_unnamed: u64,
-    /// Granule counters that stand at their maximum (4,294,967,295) and may have missed accesses.
-    pub granules_saturated: u64,
     /// Objects in `objects` whose heat arrays are coarser than the granule.
     pub objects_coarsened: u64,
     /// Of `objects_omitted`, those that are alive.

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+pub use thermalloc_format::Watch;
+
 /// How an access is made visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -35,19 +37,6 @@ pub enum View {
     Private,
 }
 
-/// Which objects are watched: all conditions must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watch {
-    /// Smallest requested size in bytes.
-    pub min_size: Option<usize>,
-    /// Largest requested size in bytes.
-    pub max_size: Option<usize>,
-    /// One object in this many, by allocation order.
-    pub sample: Option<u64>,
-    /// Base name of the module that calls the allocator.
-    pub module: Option<String>,
-}
-
 impl View {
     /// The word for it on the command line.
     pub fn name(self) -> &'static str {
@@ -56,63 +45,6 @@ impl View {
             Self::Private => "private",
         }
     }
-}
-
-impl fmt::Display for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms = [
-            self.min_size.map(|size| format!("size>={size}")),
-            self.max_size.map(|size| format!("size<={size}")),
-            self.sample.map(|n| format!("sample=1/{n}")),
-            self.module.as_ref().map(|name| format!("module={name}")),
-        ];
-        f.write_str(&terms.into_iter().flatten().collect::<Vec<_>>().join(","))
-    }
-}
-
-impl Watch {
-    /// Whether every object is watched.
-    pub fn is_everything(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Parses `size>=N`, `size<=N`, `sample=1/N`, `module=NAME`, joined by commas. N takes K, M or G (powers of 1024).
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let mut watch = Self::default();
-        for term in text.split(',').map(str::trim).filter(|term| !term.is_empty()) {
-            if let Some(size) = term.strip_prefix("size>=") {
-                watch.min_size = Some(parse_size(size)?);
-            } else if let Some(size) = term.strip_prefix("size<=") {
-                watch.max_size = Some(parse_size(size)?);
-            } else if let Some(n) = term.strip_prefix("sample=1/") {
-                let n = n.parse().ok().filter(|&n: &u64| n > 0);
-                watch.sample =
-                    Some(n.ok_or_else(|| format!("'{term}': N in sample=1/N is a number from 1"))?);
-            } else if let Some(name) = term.strip_prefix("module=").filter(|name| !name.is_empty()) {
-                watch.module = Some(name.to_owned());
-            } else {
-                return Err(format!("'{term}' is none of size>=N, size<=N, sample=1/N, module=NAME"));
-            }
-        }
-        Ok(watch)
-    }
-}
-
-fn parse_size(text: &str) -> Result<usize, String> {
-    let (digits, unit) = match text.char_indices().find(|(_, c)| !c.is_ascii_digit()) {
-        Some((at, _)) => text.split_at(at),
-        None => (text, ""),
-    };
-    let shift = match unit.to_ascii_uppercase().as_str() {
-        "" => 0,
-        "K" | "KIB" => 10,
-        "M" | "MIB" => 20,
-        "G" | "GIB" => 30,
-        _ => return Err(format!("'{text}' is no size (bytes, or with K, M, G)")),
-    };
-    let number: usize =
-        digits.parse().map_err(|_| format!("'{text}' is no size (bytes, or with K, M, G)"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
 }
 
 /// Everything that can be set.

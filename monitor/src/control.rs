@@ -12,6 +12,7 @@ use crate::clock;
 use crate::config::{Config, Mode, View, Watched};
 use crate::handlers;
 use crate::heat;
+use crate::instrument;
 use crate::objects;
 use crate::pku::{self, Key};
 use crate::probe;
@@ -207,6 +208,7 @@ fn enroll(method: Method, access: Watched) -> Result<(), StartError> {
     }
     // Release pairs with the Acquire of `is_started`.
     STARTED.store(true, Ordering::Release);
+    instrument::tell_all();
     thread.catch_calls();
     Ok(())
 }
@@ -239,19 +241,25 @@ fn set_up_heap(view: View) -> Result<View, StartError> {
 }
 
 fn heat_config(config: &Config) -> heat::Config {
-    heat::Config { granule: config.granule, ..heat::Config::default() }
+    heat::Config {
+        granule: config.granule,
+        loads: config.access == Watched::ReadsAndWrites,
+        ..heat::Config::default()
+    }
 }
 
 /// Lets accesses go unwatched until [`resume`]. Counts stay.
 pub fn pause() {
     if is_started() && !PAUSED.swap(true, Ordering::Relaxed) {
         protect::open_everything();
+        instrument::tell_all();
     }
 }
 
 /// Watches again after [`pause`]. With a key, other threads than the caller are watched from their next system call on.
 pub fn resume() {
     if is_started() && !is_sandboxed() && PAUSED.swap(false, Ordering::Relaxed) {
+        instrument::tell_all();
         protect::close_everything();
         if let Some(Method::Key(_)) = protect::method() {
             pku::write(protect::closed_pkru(pku::read()));

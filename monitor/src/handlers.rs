@@ -12,6 +12,7 @@
 use crate::control;
 use crate::exec;
 use crate::frame::Frame;
+use crate::heat;
 use crate::kernel_call::{self, Place};
 use crate::mappings;
 use crate::memory;
@@ -153,6 +154,7 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let rip = frame.context.rip;
     match frame.info.signo {
+        libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
         libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
@@ -181,16 +183,18 @@ fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
 fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64) {
     world::wait_until_open();
     let args = frame.arguments();
+    // `None`: the kernel is to make it.
     let answer = match nr {
         libc::SYS_rt_sigreturn => {
             signals::return_from_handler(thread, state, frame);
             signals::deliver_kept(thread, state, frame);
             return;
         }
-        libc::SYS_rt_sigaction => signals::sigaction(state, &args),
-        libc::SYS_rt_sigprocmask => signals::sigprocmask(state, frame),
-        libc::SYS_rt_sigpending => signals::sigpending(state, &args),
-        libc::SYS_sigaltstack => signals::sigaltstack(state, frame),
+        libc::SYS_rt_sigaction => Some(signals::sigaction(state, &args)),
+        libc::SYS_rt_sigprocmask => Some(signals::sigprocmask(state, frame)),
+        libc::SYS_rt_sigpending => Some(signals::sigpending(state, &args)),
+        libc::SYS_rt_sigtimedwait => signals::take_kept(state, &args),
+        libc::SYS_sigaltstack => Some(signals::sigaltstack(state, frame)),
         libc::SYS_clone | libc::SYS_clone3 | libc::SYS_fork | libc::SYS_vfork => {
             process::begin_birth(state, frame, nr);
             return;
@@ -205,19 +209,12 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         | libc::SYS_pkey_mprotect
         | libc::SYS_munmap
         | libc::SYS_madvise
-        | libc::SYS_mremap => match mappings::answer(nr, &args) {
-            Some(answer) => answer,
-            None => {
-                kernel_call::begin(state, frame, nr, gate::call());
-                return;
-            }
-        },
+        | libc::SYS_mremap => mappings::answer(nr, &args),
         // The program would take the monitor's eyes away.
-        libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Err(libc::EINVAL),
+        libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Some(Err(libc::EINVAL)),
         libc::SYS_seccomp => {
             control::pause_for_sandbox();
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
         libc::SYS_prctl if args[0] == libc::PR_SET_SECCOMP as u64 => {
             control::pause_for_sandbox();
@@ -225,27 +222,20 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
                 // Only read, write, exit and the return from a handler are left to this thread.
                 thread.end_dispatch();
             }
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
-        libc::SYS_mlockall => {
-            kernel_call::begin(state, frame, nr, gate::call());
-            // Pages are locked as they come into use: populating the runtime's reserved tables would take terabytes.
-            frame.context.rdi |= MCL_ONFAULT;
-            return;
-        }
-        libc::SYS_rt_sigtimedwait => match signals::take_kept(state, &args) {
-            Some(answer) => answer,
-            None => {
-                kernel_call::begin(state, frame, nr, gate::call());
-                return;
-            }
-        },
         _ => {
             state.registrations.note(nr, &args);
-            kernel_call::begin(state, frame, nr, gate::call());
-            return;
+            None
         }
+    };
+    let Some(answer) = answer else {
+        kernel_call::begin(state, frame, nr, gate::call());
+        if nr == libc::SYS_mlockall {
+            // As in the preloaded `mlockall`, for calls that do not go through it. The program's argument comes back.
+            frame.context.rdi |= libc::MCL_ONFAULT as u64;
+        }
+        return;
     };
     let result = match answer {
         Ok(value) => value as i64,
@@ -257,5 +247,3 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
 }
 
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
-/// mlockall(2): lock pages as they are touched.
-const MCL_ONFAULT: u64 = 4;

@@ -8,7 +8,7 @@
 //! - accounts: [`heat`]
 //! - mechanisms: `world` (the gate to stepping), `protect`, `memory` (the program's), `rep` (string
 //!   instructions), `rewrite` (system calls without dispatch), `actions` (signal actions), `own_stack`, `thread`, `step`, `peek`, `kernel_call`, `registrations` (what the kernel accesses by itself),
-//!   `signals`, `mappings`
+//!   `signals`, `mappings`, [`instrument`] (binaries that count inline)
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
 
@@ -22,6 +22,7 @@ mod exec;
 mod frame;
 mod handlers;
 pub mod heat;
+pub mod instrument;
 pub mod kernel;
 mod kernel_call;
 mod mappings;

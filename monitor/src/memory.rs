@@ -90,6 +90,11 @@ pub unsafe trait Plain: Copy {
 }
 
 // SAFETY: an integer.
+unsafe impl Plain for u8 {
+    const ZERO: Self = 0;
+}
+
+// SAFETY: an integer.
 unsafe impl Plain for u64 {
     const ZERO: Self = 0;
 }

@@ -279,7 +279,7 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
     unsafe { alloc::fork_child() };
     world::forked();
     clock::restart();
-    heat::forked();
+    heat::forked(thread.sheet());
     report::forked();
     state.vfork_child = false;
     if state.clears_handlers {
@@ -383,6 +383,7 @@ pub fn exit_thread(thread: &Thread, state: &HandlerState, frame: &Frame) -> ! {
         registrations::release_robust(thread.tid.load(Ordering::Relaxed) as u32);
     }
     if !is_guest(state) {
+        thread.end_sheet();
         thread.retire();
     }
     leave_block(thread);

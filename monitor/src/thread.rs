@@ -17,8 +17,10 @@
 #![allow(unsafe_code)]
 
 use crate::actions::{RESERVED, bit};
+use crate::clock;
 use crate::errno::KeptErrno;
 use crate::frame::{Frame, Info, Stack};
+use crate::heat::{self, Sheet};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
 use crate::own_stack;
@@ -47,6 +49,9 @@ const OWN_STACK: usize = 256 << 10;
 /// Room for the extended state of a frame: AVX-512 takes 2.7 KiB, AMX 11 KiB.
 const EXTENDED: usize = 16 << 10;
 
+/// Least time from one charge of a thread's inline counts to the next.
+const COLLECT_NS: u64 = 10_000_000;
+
 /// Selector values of Syscall User Dispatch (linux/syscall_user_dispatch.h).
 const ALLOW: u8 = 0;
 const BLOCK_CALLS: u8 = 1;
@@ -74,6 +79,10 @@ pub struct Thread {
     keeps_slot: Cell<bool>,
     /// Whether the thread is in a handler.
     handling: Cell<bool>,
+    /// Where inline code counts the thread's accesses.
+    sheet: Cell<Option<&'static Sheet>>,
+    /// When what it holds is next to be charged.
+    collect_ns: Cell<u64>,
     handler: UnsafeCell<HandlerState>,
     unwind: UnsafeCell<UnwindState>,
     peek: UnsafeCell<Peek>,
@@ -222,6 +231,35 @@ impl Thread {
     /// A signal of the monitor's that came from outside while the thread was busy.
     pub fn take_late(&self) -> Option<Info> {
         self.late.take()
+    }
+
+    /// The thread's sheet, if it has one.
+    pub fn sheet(&self) -> Option<&'static Sheet> {
+        self.sheet.get()
+    }
+
+    /// The thread's sheet; it takes one if it has none. For code that may use the private heap.
+    pub fn need_sheet(&self) -> Option<&'static Sheet> {
+        if self.sheet.get().is_none() {
+            self.sheet.set(heat::take_sheet(self.ordinal.load(Ordering::Relaxed)));
+        }
+        self.sheet.get()
+    }
+
+    /// Charges what the thread has counted inline, if that was long ago: so that times are known. The thread itself calls
+    /// this, and spends one part in fifty of its time on it at most.
+    pub fn collect_on_time(&self, now_ns: u64) {
+        let Some(sheet) = self.sheet.get().filter(|_| now_ns >= self.collect_ns.get()) else { return };
+        heat::collect_sheet(sheet, now_ns);
+        let end = clock::now();
+        self.collect_ns.set(end + (50 * (end - now_ns)).max(COLLECT_NS));
+    }
+
+    /// The thread ends: its sheet is charged, and another's from here on.
+    pub fn end_sheet(&self) {
+        if let Some(sheet) = self.sheet.take() {
+            heat::retire_sheet(sheet, clock::now());
+        }
     }
 
     /// Tells the kernel the thread's alternate stack. Not on that stack itself.
@@ -419,6 +457,8 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     thread.deferred.set(0);
     thread.late.set(None);
     thread.keeps_slot.set(false);
+    thread.sheet.set(None);
+    thread.collect_ns.set(0);
     thread.handling.set(false);
     thread.tid.store(0, Ordering::Relaxed);
     thread.selector.store(ALLOW, Ordering::Relaxed);

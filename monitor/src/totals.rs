@@ -76,16 +76,16 @@ impl Totals {
         self.live_bytes.fetch_sub(size, Relaxed);
     }
 
-    /// Counts an access of `len` bytes.
-    pub fn accessed(&self, kind: Kind, by: By, len: u64) {
+    /// Counts accesses of so many bytes in all, modulo 2^64.
+    pub fn accessed(&self, kind: Kind, by: By, accesses: u64, total: u64) {
         let (count, bytes, kernel) = match kind {
             Kind::Read => (&self.reads, &self.read_bytes, &self.kernel_reads),
             Kind::Write => (&self.writes, &self.write_bytes, &self.kernel_writes),
         };
-        count.fetch_add(1, Relaxed);
-        bytes.fetch_add(len, Relaxed);
+        count.fetch_add(accesses, Relaxed);
+        bytes.fetch_add(total, Relaxed);
         if by == By::Kernel {
-            kernel.fetch_add(1, Relaxed);
+            kernel.fetch_add(accesses, Relaxed);
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
         totals.born(100);
         totals.born(50);
         totals.died(100);
-        totals.accessed(Kind::Write, By::Kernel, 8);
+        totals.accessed(Kind::Write, By::Kernel, 1, 8);
         totals.faults.fetch_add(3, Relaxed);
         assert_eq!(totals.snapshot().peak_live_bytes, 150);
         totals.forked();

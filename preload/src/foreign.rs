@@ -96,35 +96,20 @@ pub extern "C" fn sdallocx(at: usize, _size: size_t, _flags: c_int) {
     release("sdallocx", at);
 }
 
-/// jemalloc: mallctl. None of its names exists here.
-#[unsafe(no_mangle)]
-pub extern "C" fn mallctl(
-    _name: *const c_char,
-    _old: *mut c_void,
-    _old_len: *mut size_t,
-    _new: *mut c_void,
-    _new_len: size_t,
-) -> c_int {
-    libc::ENOENT
+/// Queries of settings that do not exist here. Their arguments are left unread, as the calling convention allows.
+macro_rules! no_such_name {
+    ($($(#[$about:meta])* $name:ident;)*) => {
+        $($(#[$about])* #[unsafe(no_mangle)] pub extern "C" fn $name() -> c_int { libc::ENOENT })*
+    };
 }
 
-/// jemalloc: mallctlnametomib.
-#[unsafe(no_mangle)]
-pub extern "C" fn mallctlnametomib(_name: *const c_char, _mib: *mut size_t, _len: *mut size_t) -> c_int {
-    libc::ENOENT
-}
-
-/// jemalloc: mallctlbymib.
-#[unsafe(no_mangle)]
-pub extern "C" fn mallctlbymib(
-    _mib: *const size_t,
-    _mib_len: size_t,
-    _old: *mut c_void,
-    _old_len: *mut size_t,
-    _new: *mut c_void,
-    _new_len: size_t,
-) -> c_int {
-    libc::ENOENT
+no_such_name! {
+    /// jemalloc: mallctl.
+    mallctl;
+    /// jemalloc: mallctlnametomib.
+    mallctlnametomib;
+    /// jemalloc: mallctlbymib.
+    mallctlbymib;
 }
 
 /// jemalloc: malloc_stats_print, which has nothing to print here.

@@ -6,6 +6,7 @@
 //! - `standard`: malloc and its family, as C, POSIX and glibc have them.
 //! - `deepbind`: dlopen, so that no library binds past these names.
 //! - `memlock`: mlockall, for a heap of reserved addresses.
+//! - `instrument`: what instrumented binaries and programs with pools of their own call.
 //! - `foreign`: entry points of other allocators that meet ours in a program linked to them.
 //!
 //! The runtime's own collections use mimalloc, never the heap under watch.
@@ -13,6 +14,7 @@
 mod caller;
 mod deepbind;
 mod foreign;
+mod instrument;
 mod memlock;
 mod standard;
 mod start;

@@ -138,6 +138,29 @@ unsafe fn resize(
     Ok(fresh)
 }
 
+/// The program's own allocator has a pool of `length` bytes at `base`, in an object of this heap, cut into chunks: each is an object
+/// named `label` (a C string) from here on.
+pub fn pool(base: usize, length: usize, chunk: usize, label: usize, caller: Caller) {
+    with_thread(|thread| objects::pool(thread, base..base.saturating_add(length), chunk, label, caller));
+}
+
+/// The program's own allocator has handed out `size` bytes at `at`: an object named `label` (a C string), until [`unnamed`].
+pub fn named(at: usize, size: usize, label: usize, caller: Caller) {
+    with_thread(|thread| objects::named(thread, at..at.saturating_add(size), label, caller));
+}
+
+/// The named object at `at` has ended.
+pub fn unnamed(at: usize, caller: Caller) {
+    with_thread(|thread| objects::unnamed(thread, at, caller));
+}
+
+/// Runs code of the runtime on the calling thread, if it is watched.
+fn with_thread(act: impl FnOnce(&'static Thread)) {
+    if let Some(thread) = idle_thread().filter(|_| control::is_started()) {
+        Runtime::enter(thread).run(|| act(thread));
+    }
+}
+
 /// Runs code of the runtime: its allocations are its own, its system calls pass, and signals wait.
 pub fn as_runtime<R>(act: impl FnOnce() -> R) -> R {
     match idle_thread() {

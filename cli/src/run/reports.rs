@@ -63,6 +63,11 @@ impl Naming {
         }
     }
 
+    /// Whether something is there that keeps nothing to look up: a device, a pipe. The runtime writes to it all the same.
+    pub fn is_special(&self) -> bool {
+        self.absolute.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+    }
+
     fn directory(&self) -> &Path {
         self.absolute.parent().unwrap_or(Path::new("/"))
     }

@@ -54,13 +54,14 @@ unsafe impl Zeroed for AtomicCounts {
 }
 
 impl AtomicCounts {
-    /// Adds one access. AcqRel pairs with `take`: whoever adds after a `take` sees what its thread did before.
-    pub fn add_one(&self, kind: Kind, bytes: u64) {
+    /// Adds accesses of so many bytes in all, modulo 2^64. AcqRel pairs with `take`: whoever adds after a `take` sees
+    /// what its thread did before.
+    pub fn charge(&self, kind: Kind, accesses: u64, bytes: u64) {
         let (count, sum) = match kind {
             Kind::Read => (&self.reads, &self.read_bytes),
             Kind::Write => (&self.writes, &self.write_bytes),
         };
-        count.fetch_add(1, AcqRel);
+        count.fetch_add(accesses, AcqRel);
         sum.fetch_add(bytes, AcqRel);
     }
 

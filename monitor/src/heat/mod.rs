@@ -3,9 +3,11 @@
 //! Modules, lowest first:
 //! - `region`: huge sparse tables; `freeze`: locks across fork; `coarsen`: shorter arrays, same sums.
 //! - `counts`: reads and writes; `stacks`: call stacks to site ids.
+//! - `cell`, `sheets`: what inline code counts, thread by thread.
 //! - `record`: what is known of the object in a chunk; `shadow`: heat by offset.
 //! - `sites`, `spread`, `timeline`, `hottest`: what remains of objects.
-//! - `objects`: where objects are. This module: the life of an object. `report`, `output`: heat.json.
+//! - `objects`: where objects are; `named`: what the program itself says lies in a chunk.
+//! - `life`: the life of an object. `report`, `output`: heat.json.
 //!
 //! Sums are conserved: all sites' reads and writes (live objects included) and the unattributed ones are the totals',
 //! exactly, whatever threads do at the same time.
@@ -13,16 +15,20 @@
 //! # Signal context
 //! [`charge`] and [`is_on`] may be called in handlers, all else may not: it takes locks and uses the private heap.
 
+mod cell;
 mod coarsen;
 mod counts;
 mod freeze;
 mod hottest;
+mod life;
+mod named;
 mod objects;
 mod output;
 mod record;
 mod region;
 mod report;
 mod shadow;
+mod sheets;
 mod sites;
 mod spread;
 mod stacks;
@@ -30,25 +36,28 @@ mod stacks;
 mod tests;
 mod timeline;
 
+pub use cell::{GRANULE, narrow_offset, wide_offset};
 pub use output::{WriteError, write_report};
 pub use report::{Header, Locate};
+pub use sheets::Sheet;
 pub use stacks::SiteId;
 
-use crate::access::{Access, Kind};
+use crate::access::Access;
 use crate::totals::{TOTALS, Totals};
-use counts::Counts;
+use cell::Tally;
 use freeze::Freeze;
 use hottest::Hottest;
-use objects::{Allocator, Objects, split};
-use record::{Life, Records};
+use named::{Named, NewName};
+use objects::Allocator;
+use record::Records;
 use shadow::Shadow;
+use sheets::Sheets;
 use sites::Sites;
 use spread::Spreads;
 use stacks::Stacks;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::Relaxed;
 use thermalloc_alloc::Object;
 use thermalloc_format::Report;
 use thermalloc_sys::mem::Errno;
@@ -77,6 +86,10 @@ pub struct Config {
     pub report_objects: usize,
     /// Entries of all heat arrays in a report: beyond these, objects get 64 entries each.
     pub report_entries: usize,
+    /// Bytes of the arena, from its start, to which inline code may count accesses.
+    pub covered: usize,
+    /// Whether loads are watched, not stores alone.
+    pub loads: bool,
 }
 
 impl Default for Config {
@@ -88,6 +101,8 @@ impl Default for Config {
             dead_bytes: 64 << 20,
             report_objects: 100_000,
             report_entries: 4 << 20,
+            covered: 64 << 30,
+            loads: true,
         }
     }
 }
@@ -134,6 +149,8 @@ struct HeatMap {
     totals: &'static Totals,
     records: Records,
     shadow: Shadow,
+    sheets: Sheets,
+    named: Named,
     stacks: Stacks,
     sites: Sites,
     timeline: Timeline,
@@ -166,7 +183,7 @@ pub fn intern(frames: &[u64]) -> SiteId {
 /// An object of `size` bytes begins to live in a watched chunk, before the program sees its address.
 pub fn born(object: &Object, size: usize, site: SiteId, now_ns: u64) {
     if let Some(heat) = HEAT.get() {
-        heat.born(object, size as u64, site, now_ns);
+        heat.born(&Allocator, object, size as u64, site, now_ns);
     }
 }
 
@@ -174,20 +191,94 @@ pub fn born(object: &Object, size: usize, site: SiteId, now_ns: u64) {
 /// shrinking in place is a death of the old one and a birth of the new one.
 pub fn died(object: &Object, now_ns: u64) {
     if let Some(heat) = HEAT.get() {
-        heat.died(object, now_ns);
+        heat.died(&Allocator, object, now_ns);
     }
 }
 
 /// Charges an access that has completed. `thread` is the thread's ordinal. Signal-safe; asynchronous signals are blocked.
 pub fn charge(access: &Access, thread: u32, now_ns: u64) {
     if let Some(heat) = HEAT.get() {
-        heat.charge(&Allocator, access, thread, now_ns);
+        heat.charge(&Allocator, &Tally::one(*access), thread, now_ns);
+    }
+}
+
+/// The addresses to which inline code may count accesses.
+pub fn covered() -> Range<usize> {
+    HEAT.get().map_or(0..0, |heat| heat.sheets.covered())
+}
+
+/// A sheet for the thread with this ordinal, unless there are too many. Takes address space from the system, and memory
+/// from the private heap.
+pub fn take_sheet(ordinal: u32) -> Option<&'static Sheet> {
+    HEAT.get().and_then(|heat| heat.sheets.take(ordinal))
+}
+
+/// Whether a fault at `address` was a thread's first count in some part of its sheet; it may be repeated now. Signal-safe.
+pub fn on_sheet_fault(address: usize) -> bool {
+    HEAT.get().is_some_and(|heat| heat.sheets.on_fault(address))
+}
+
+/// The counter at this address of the calling thread's sheet has wrapped. Signal-safe.
+pub fn on_wrap(counter: usize, now_ns: u64) {
+    if let Some(heat) = HEAT.get()
+        && let Some((tally, thread)) = heat.sheets.lost(counter)
+    {
+        heat.charge(&Allocator, &tally, thread, now_ns);
+    }
+}
+
+/// Charges what a sheet holds: the calling thread's own, at any moment. Signal-safe.
+pub fn collect_sheet(sheet: &Sheet, now_ns: u64) {
+    if let Some(heat) = HEAT.get() {
+        heat.sheets.take_from(sheet, heat.sheets.covered(), &mut |tally, thread| {
+            heat.charge(&Allocator, &tally, thread, now_ns);
+        });
+    }
+}
+
+/// The thread of a sheet has ended.
+pub fn retire_sheet(sheet: &Sheet, now_ns: u64) {
+    collect_sheet(sheet, now_ns);
+    if let Some(heat) = HEAT.get() {
+        heat.sheets.retire(sheet);
+    }
+}
+
+/// A pool: the program's own allocator cuts it into chunks, each of which is an object with this label until it is
+/// named otherwise. The chunks begin at multiples of 16 bytes, or share a granule with a neighbour.
+pub fn add_pool(range: Range<usize>, chunk: usize, label: &str, site: SiteId, now_ns: u64) {
+    let Some(heat) = HEAT.get().filter(|_| chunk != 0) else { return };
+    heat.named.add_pool(range.clone(), chunk, label);
+    for start in range.clone().step_by(chunk).filter(|start| range.end - start >= chunk) {
+        heat.name(&Allocator, NewName { addr: start, size: chunk, label, of_pool: true }, site, now_ns);
+    }
+}
+
+/// The program says that an object of its own begins here. It ends by [`unname`], by another that begins in its first
+/// granule, or with the chunk around it.
+pub fn name(addr: usize, size: usize, label: &str, site: SiteId, now_ns: u64) {
+    if let Some(heat) = HEAT.get() {
+        heat.name(&Allocator, NewName { addr, size, label, of_pool: false }, site, now_ns);
+    }
+}
+
+/// The program says that the named object at an address has ended: it is a plain chunk of its pool again, or part of the
+/// chunk around.
+pub fn unname(addr: usize, site: SiteId, now_ns: u64) {
+    let Some(heat) = HEAT.get() else { return };
+    if let Some(object) = heat.named.at(addr).filter(|object| !heat.named.is_of_pool(object)) {
+        heat.unname(&Allocator, &object, now_ns);
+        if let Some((size, label)) = heat.named.chunk_at(object.base) {
+            let name = NewName { addr: object.base, size, label: &label, of_pool: true };
+            heat.name(&Allocator, name, site, now_ns);
+        }
     }
 }
 
 /// A slot's memory goes back to the system, its objects being dead: so does what is known of it.
 pub fn released(slot: u32) {
     if let Some(heat) = HEAT.get() {
+        heat.settle(&Allocator, &heat.slot(slot), crate::clock::now());
         heat.records.release(slot);
         heat.shadow.clear_range(slot as usize * SLOT, SLOT);
     }
@@ -204,146 +295,13 @@ pub fn after_fork() {
 }
 
 /// In the child, after [`after_fork`], before any other thread: all counts start again; what is alive keeps its
-/// size, its site and its time of allocation.
-pub fn forked() {
-    HEAT.get().inspect(|heat| heat.forked(&Allocator));
+/// size, its site and its time of allocation. `sheet` is the calling thread's.
+pub fn forked(sheet: Option<&Sheet>) {
+    HEAT.get().inspect(|heat| heat.forked(&Allocator, sheet));
 }
 
 /// Everything known so far as a report. Exact if no other thread allocates, frees or accesses meanwhile; otherwise
 /// sums may fall short of the totals, never exceed them. None before [`init`].
 pub fn build_report(header: Header, locate: &mut dyn Locate) -> Option<Report> {
     HEAT.get().map(|heat| report::build(heat, &Allocator, header, locate))
-}
-
-impl HeatMap {
-    fn new(config: Config, arena: Range<usize>, totals: &'static Totals) -> Result<Self, InitError> {
-        let Config { granule, dead_objects, dead_bytes, .. } = config;
-        if !granule.is_power_of_two() || !(shadow::LEAST..=shadow::LARGEST).contains(&granule) {
-            return Err(InitError::Granule(granule));
-        }
-        Ok(Self {
-            config,
-            totals,
-            records: Records::new(arena.len())?,
-            shadow: Shadow::new(&arena, granule)?,
-            stacks: Stacks::new()?,
-            sites: Sites::new()?,
-            timeline: Timeline::new(stacks::SITES)?,
-            site_accesses: Spreads::new(SITE_DIGITS),
-            site_lifetimes: Spreads::new(SITE_DIGITS),
-            class_accesses: Spreads::new(CLASS_DIGITS),
-            hottest: Hottest::new(dead_objects, dead_bytes),
-        })
-    }
-
-    fn born(&self, object: &Object, size: u64, site: SiteId, now_ns: u64) {
-        let Some(record) = self.records.of(object).filter(|_| object.watched) else { return };
-        self.totals.born(size);
-        if let Some(site) = self.sites.site(site) {
-            site.born(size);
-        }
-        if let Some(class) = self.sites.class(object.class) {
-            class.allocs.fetch_add(1, Relaxed);
-        }
-        let late = record.begin(size, site, now_ns);
-        self.totals.orphaned(late.accesses(), late.bytes());
-    }
-
-    fn died(&self, object: &Object, now_ns: u64) {
-        let Some(life) = self.records.of(object).and_then(|record| record.end()) else { return };
-        let accesses = life.counts.accesses();
-        self.totals.died(life.size);
-        if let Some(site) = self.sites.site(life.site) {
-            site.died(life.size, &life.counts, life.threads.count_ones().into());
-        }
-        if let Some(class) = self.sites.class(object.class) {
-            class.frees.fetch_add(1, Relaxed);
-            class.counts.add(&life.counts);
-        }
-        let site = life.site.0 as usize;
-        self.site_accesses.record(site, accesses);
-        self.site_lifetimes.record(site, now_ns.saturating_sub(life.alloc_ns));
-        self.class_accesses.record(object.class.0.into(), accesses);
-        if accesses != 0 {
-            self.bury(object, &life, now_ns);
-        }
-    }
-
-    /// Keeps a dead object if it is among the hottest, and empties its granules.
-    fn bury(&self, object: &Object, life: &Life, now_ns: u64) {
-        if self.hottest.wants(life.counts.accesses()) {
-            let heat = self.shadow.collect(object, life.size, ENTRIES);
-            self.hottest.offer(report::entry(object, life, Some(now_ns), heat));
-        }
-        self.shadow.clear(object);
-    }
-
-    fn charge(&self, objects: &impl Objects, access: &Access, thread: u32, now_ns: u64) {
-        let Access { kind, by, .. } = *access;
-        let orphaned = split(objects, access, |object, offset, len| {
-            self.charge_object(object, offset, len, kind, thread, now_ns)
-                .inspect(|_| self.totals.accessed(kind, by, len as u64))
-                .is_some()
-        }) as u64;
-        if orphaned != 0 {
-            self.totals.accessed(kind, by, orphaned);
-            self.totals.orphaned(1, orphaned);
-        }
-    }
-
-    /// Charges an access to one object, unless none is alive there.
-    fn charge_object(
-        &self,
-        object: &Object,
-        offset: usize,
-        len: usize,
-        kind: Kind,
-        thread: u32,
-        now_ns: u64,
-    ) -> Option<()> {
-        let record = self.records.of(object)?;
-        let site = record.site()?;
-        self.shadow.charge(object, offset, len, kind);
-        let late = record.charge(kind, len as u64, thread, now_ns);
-        if late == Counts::default() {
-            self.timeline.charge(site, kind, now_ns);
-        } else {
-            // The object died under the charge: what was taken back is counted, but has no owner.
-            self.shadow.undo(object, offset, len, kind);
-            self.totals.orphaned(late.accesses(), late.bytes());
-        }
-        Some(())
-    }
-
-    fn spreads(&self) -> [&Spreads; 3] {
-        [&self.site_accesses, &self.site_lifetimes, &self.class_accesses]
-    }
-
-    fn forked(&self, objects: &impl Objects) {
-        self.totals.forked();
-        self.sites.forked(self.stacks.len());
-        self.timeline.forked();
-        self.spreads().into_iter().for_each(Spreads::clear);
-        self.hottest.clear();
-        self.shadow.clear_all();
-        objects.for_each_live(&mut |object| {
-            if let Some(record) = self.records.of(&object).filter(|_| object.watched) {
-                record.reset();
-            }
-        });
-    }
-}
-
-impl Freeze for HeatMap {
-    fn freeze(&self) {
-        self.stacks.freeze();
-        self.hottest.freeze();
-        self.spreads().into_iter().for_each(Freeze::freeze);
-    }
-
-    fn thaw(&self) {
-        self.stacks.thaw();
-        self.hottest.thaw();
-        self.spreads().into_iter().for_each(Freeze::thaw);
-    }
 }

@@ -4,6 +4,7 @@
 //! `at` and `arena` are called in handlers and take no lock.
 
 use super::SLOT;
+use super::cell::GRANULE;
 use crate::access::Access;
 use std::ops::Range;
 use thermalloc_alloc::Object;
@@ -35,26 +36,29 @@ impl Objects for Allocator {
     }
 }
 
-/// Splits an access at the chunks that it spans: calls `owned` for each watched chunk with the offset and the number of
-/// bytes in it. Returns the bytes that belong to no watched object: those outside of chunks, and those for
+/// Splits an access between the chunks that it spans: calls `owned` for each watched chunk with the offset and the number of
+/// bytes. Returns the bytes that belong to no watched object: those outside of chunks, and those for
 /// which `owned` says no. Unwatched chunks and what lies outside the arena are left out.
+///
+/// An access falls into pieces of 16 bytes from its first byte on, and each goes to whoever owns the piece's first byte. So an access of
+/// up to 16 bytes has one owner, and inline code need not know where objects end.
 pub(super) fn split(
-    objects: &impl Objects,
+    arena: &Range<usize>,
+    owner_of: impl Fn(usize) -> Option<Object>,
     access: &Access,
     mut owned: impl FnMut(&Object, usize, usize) -> bool,
 ) -> usize {
-    let arena = objects.arena();
     let end = access.addr.saturating_add(access.len).min(arena.end);
     let mut at = access.addr.max(arena.start);
     let mut orphaned = 0;
     while at < end {
-        let object = objects.at(at).filter(|object| object.base <= at && at - object.base < object.capacity);
+        let object = owner_of(at).filter(|object| object.base <= at && at - object.base < object.capacity);
         let next = match &object {
             Some(object) => object.base.saturating_add(object.capacity),
             // Beyond the last chunk of its slot.
             None => at.saturating_add(SLOT - at.wrapping_sub(arena.start) % SLOT),
         };
-        let len = next.min(end) - at;
+        let len = (next - at).next_multiple_of(GRANULE).min(end - at);
         let is_orphan = match &object {
             Some(object) if !object.watched => false,
             Some(object) => !owned(object, at - object.base, len),

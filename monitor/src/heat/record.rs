@@ -87,8 +87,8 @@ impl Record {
         self.site().map(|site| self.life(site, self.counts.load()))
     }
 
-    /// Counts one access. Returns the counts that turned out to have no owner.
-    pub fn charge(&self, kind: Kind, bytes: u64, thread: u32, now_ns: u64) -> Counts {
+    /// Counts accesses of so many bytes in all. Returns the counts that turned out to have no owner.
+    pub fn charge(&self, kind: Kind, count: u64, bytes: u64, thread: u32, now_ns: u64) -> Counts {
         let bit = 1 << thread.min(63);
         if self.threads.load(Relaxed) & bit == 0 {
             self.threads.fetch_or(bit, Relaxed);
@@ -98,7 +98,7 @@ impl Record {
             let _ = self.first_ns.compare_exchange(0, now_ns, Relaxed, Relaxed);
         }
         crate::totals::raise(&self.last_ns, now_ns);
-        self.counts.add_one(kind, bytes);
+        self.counts.charge(kind, count, bytes);
         if self.site.load(SeqCst) == 0 { self.counts.take() } else { Counts::default() }
     }
 
@@ -120,6 +120,23 @@ impl Record {
             threads: self.threads.load(Relaxed),
             counts,
         }
+    }
+}
+
+impl Life {
+    /// Adds accesses that have not been charged to the record yet.
+    pub fn add(&mut self, kind: Kind, count: u64, bytes: u64, thread: u32, now_ns: u64) {
+        if self.first_ns == 0 {
+            self.first_ns = now_ns;
+        }
+        self.last_ns = now_ns;
+        let (accesses, sum) = match kind {
+            Kind::Read => (&mut self.counts.reads, &mut self.counts.read_bytes),
+            Kind::Write => (&mut self.counts.writes, &mut self.counts.write_bytes),
+        };
+        *accesses += count;
+        *sum = sum.wrapping_add(bytes);
+        self.threads |= 1 << thread.min(63);
     }
 }
 
@@ -151,11 +168,11 @@ mod tests {
     fn a_late_charge_is_returned_once() {
         let record = Record::default();
         record.begin(40, SiteId(5), 100);
-        assert_eq!(record.charge(Kind::Read, 8, 2, 110), Counts::default());
+        assert_eq!(record.charge(Kind::Read, 1, 8, 2, 110), Counts::default());
         let life = record.end().unwrap();
         assert_eq!((life.size, life.site, life.counts.reads, life.threads), (40, SiteId(5), 1, 4));
         assert_eq!(
-            record.charge(Kind::Write, 4, 0, 120),
+            record.charge(Kind::Write, 1, 4, 0, 120),
             Counts { writes: 1, write_bytes: 4, ..Counts::default() }
         );
         assert_eq!(record.end(), None);
@@ -168,7 +185,7 @@ mod tests {
         let record = Record::default();
         record.begin(1, SiteId(0), 0);
         for thread in [0, 62, 63, 64, u32::MAX] {
-            record.charge(Kind::Read, 1, thread, 5);
+            record.charge(Kind::Read, 1, 1, thread, 5);
         }
         let life = record.peek().unwrap();
         assert_eq!((life.threads.count_ones(), life.counts.reads), (3, 5));
@@ -181,7 +198,7 @@ mod tests {
         std::thread::scope(|scope| {
             let chargers: Vec<_> = (0..3)
                 .map(|thread| {
-                    let charge = move |_| record.charge(Kind::Read, 1, thread, 1).reads;
+                    let charge = move |_| record.charge(Kind::Read, 1, 1, thread, 1).reads;
                     scope.spawn(move || (0..50_000).map(charge).sum::<u64>())
                 })
                 .collect();

@@ -4,13 +4,17 @@
 //! hottest. The second collects heat arrays, of these alone. What the dead have left is read before the live, and
 //! the totals last: a count may be missed on its way from one to the other, but is never seen twice.
 
+use super::cell::Tally;
 use super::coarsen::coarsen;
 use super::counts::Counts;
+use super::life::format_entry;
+use super::named::NAMED;
 use super::objects::Objects;
-use super::record::Life;
+use super::record::{Life, Record};
 use super::spread::Spread;
 use super::stacks::SiteId;
 use super::{CLASS_DIGITS, ENTRIES, HeatMap};
+use crate::access::Kind;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::Ordering::Relaxed;
@@ -68,6 +72,7 @@ pub(super) fn entry(
         threads: life.threads.count_ones(),
         first_access_ns: known(life.first_ns),
         last_access_ns: known(life.last_ns),
+        label: String::new(),
         heat,
     }
 }
@@ -91,8 +96,8 @@ impl Sum {
 struct Survey {
     sites: Vec<Sum>,
     classes: BTreeMap<ClassId, Sum>,
-    /// The hottest live objects: accesses, then address; the coldest on top.
-    live: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The hottest live objects: accesses, then address, then whether named; the coldest on top.
+    live: BinaryHeap<Reverse<(u64, usize, bool)>>,
     live_count: u64,
     /// Objects that had died before.
     dead_count: u64,
@@ -122,10 +127,35 @@ pub(super) fn build(
     report.timeline = timeline(heat, &report.sites, &mut report.limits);
     list_objects(heat, objects, survey, &mut report);
     report.limits.stacks_unnamed = heat.stacks.overflows();
-    report.limits.granules_saturated = heat.shadow.saturated();
     warn(&mut report);
     report.totals = heat.totals.snapshot();
+    add_uncollected(heat, objects, &mut report.totals);
     report
+}
+
+/// Adds what still lies in the sheets to the totals.
+fn add_uncollected(heat: &HeatMap, objects: &impl Objects, totals: &mut format::Totals) {
+    heat.sheets.peek(heat.sheets.covered(), &mut |tally, _| {
+        let orphaned = heat.split(objects, &tally.access, |object, _, len| {
+            let Some(_) = heat.record(object).and_then(Record::site) else { return false };
+            add(totals, &tally, len as u64);
+            true
+        }) as u64;
+        if orphaned != 0 {
+            add(totals, &tally, orphaned);
+            totals.unattributed += tally.count;
+            totals.unattributed_bytes = totals.unattributed_bytes.wrapping_add(tally.bytes(orphaned));
+        }
+    });
+}
+
+fn add(totals: &mut format::Totals, tally: &Tally, len: u64) {
+    let (count, bytes) = match tally.access.kind {
+        Kind::Read => (&mut totals.reads, &mut totals.read_bytes),
+        Kind::Write => (&mut totals.writes, &mut totals.write_bytes),
+    };
+    *count += tally.count;
+    *bytes = bytes.wrapping_add(tally.bytes(len));
 }
 
 fn survey(heat: &HeatMap, objects: &impl Objects) -> Survey {
@@ -148,9 +178,8 @@ fn survey(heat: &HeatMap, objects: &impl Objects) -> Survey {
         dead_count,
         dead,
     };
-    objects.for_each_live(&mut |object| {
-        let record = heat.records.of(&object).filter(|_| object.watched);
-        if let Some(life) = record.and_then(|record| record.peek()) {
+    heat.for_each_live(objects, &mut |object| {
+        if let Some(life) = heat.peek(objects, &object).filter(|_| object.watched) {
             survey.add(&object, &life, heat.config.report_objects);
         }
     });
@@ -165,7 +194,7 @@ impl Survey {
         }
         let nothing = || Sum { counts: Counts::default(), threads: 0, accesses: Spread::new(CLASS_DIGITS) };
         self.classes.entry(object.class).or_insert_with(nothing).add(life);
-        let entry = Reverse((life.counts.accesses(), object.base));
+        let entry = Reverse((life.counts.accesses(), object.base, object.class == NAMED));
         if self.live.len() < max_objects {
             self.live.push(entry);
         } else if let Some(mut coldest) = self.live.peek_mut()
@@ -263,10 +292,11 @@ fn timeline(heat: &HeatMap, sites: &[format::Site], limits: &mut format::Limits)
 /// Fills in the hottest objects, live before dead where they are equally hot, and counts the others.
 fn list_objects(heat: &HeatMap, objects: &impl Objects, survey: Survey, report: &mut format::Report) {
     let Survey { live, live_count, dead_count, dead, .. } = survey;
-    let live = live.into_iter().filter_map(|Reverse((_, base))| {
-        let object = objects.at(base).filter(|object| object.base == base)?;
-        let life = heat.records.of(&object)?.peek()?;
-        Some((object, entry(&object, &life, None, format::Heat::default())))
+    let live = live.into_iter().filter_map(|Reverse((_, base, named))| {
+        let object = if named { heat.named.at(base) } else { objects.at(base) };
+        let object = object.filter(|object| object.base == base)?;
+        let life = heat.peek(objects, &object)?;
+        Some((object, format_entry(heat, &object, &life, None, format::Heat::default())))
     });
     let mut listed: Vec<(Option<Object>, format::Object)> =
         live.map(|(object, entry)| (Some(object), entry)).collect();
@@ -287,7 +317,8 @@ fn list_objects(heat: &HeatMap, objects: &impl Objects, survey: Survey, report: 
         let limit = if room == 0 { FEW } else { ENTRIES };
         match object {
             Some(object) if entry.reads | entry.writes != 0 => {
-                entry.heat = heat.shadow.collect(object, entry.size, limit);
+                entry.heat =
+                    heat.shadow.collect(object, entry.size, limit, &heat.uncollected(objects, object));
             }
             Some(_) => entry.heat.granule = heat.shadow.granule(),
             None => {
@@ -314,10 +345,6 @@ fn warn(report: &mut format::Report) {
     warn(
         limits.stacks_unnamed,
         "allocations are counted at site 0 because the table of call stacks is full; a smaller depth helps",
-    );
-    warn(
-        limits.granules_saturated,
-        "granule counters have reached their maximum and may have missed accesses",
     );
     warn(
         limits.timeline_sites_omitted,

@@ -11,7 +11,7 @@ use super::coarsen;
 use super::region::{Region, Zeroed};
 use crate::access::Kind;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use thermalloc_alloc::Object;
 use thermalloc_format::Heat;
 use thermalloc_sys::mem::Errno;
@@ -21,10 +21,10 @@ pub(super) const LEAST: usize = 16;
 /// Largest granule in bytes.
 pub(super) const LARGEST: usize = 4096;
 
-/// Counters of one granule. They stop at their maximum instead of wrapping.
+/// Counters of one granule.
 struct Granule {
-    reads: AtomicU32,
-    writes: AtomicU32,
+    reads: AtomicU64,
+    writes: AtomicU64,
 }
 
 // SAFETY: atomic integers.
@@ -41,7 +41,7 @@ unsafe impl Zeroed for Granule {
 }
 
 impl Granule {
-    fn counter(&self, kind: Kind) -> &AtomicU32 {
+    fn counter(&self, kind: Kind) -> &AtomicU64 {
         match kind {
             Kind::Read => &self.reads,
             Kind::Write => &self.writes,
@@ -50,7 +50,7 @@ impl Granule {
 }
 
 /// Granules that share a mark: a page of counters.
-const STRETCH: usize = 512;
+const STRETCH: usize = 256;
 
 /// Whether any granule of a stretch may have been counted: what lets a huge object of which little was touched be
 /// collected without a look at all its counters.
@@ -66,13 +66,20 @@ unsafe impl Zeroed for Mark {
     }
 }
 
+/// Accesses to an object that still lie in a thread's sheet.
+pub(super) struct Uncollected {
+    pub offset: usize,
+    pub len: usize,
+    pub kind: Kind,
+    pub count: u64,
+}
+
 /// The counters of an arena.
 pub(super) struct Shadow {
     granules: Region<Granule>,
     marks: Region<Mark>,
     arena_start: usize,
     shift: u32,
-    saturated: AtomicU64,
 }
 
 impl Shadow {
@@ -83,12 +90,11 @@ impl Shadow {
             marks: Region::new(arena.len().div_ceil(LEAST).div_ceil(STRETCH))?,
             arena_start: arena.start,
             shift: granule.clamp(LEAST, LARGEST).next_power_of_two().trailing_zeros(),
-            saturated: AtomicU64::new(0),
         })
     }
 
-    /// Counts an access to `len` bytes, one at least, from `offset` on.
-    pub fn charge(&self, object: &Object, offset: usize, len: usize, kind: Kind) {
+    /// Counts `count` accesses to `len` bytes, one at least, from `offset` on.
+    pub fn charge(&self, object: &Object, offset: usize, len: usize, kind: Kind, count: u64) {
         let touched = self.touched(object, offset, len);
         for mark in self.marks.slice(stretches(&touched)) {
             if !mark.0.load(Relaxed) {
@@ -96,27 +102,26 @@ impl Shadow {
             }
         }
         for granule in self.granules.slice(touched) {
-            let counter = granule.counter(kind);
-            let before = counter.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
-            if before == Ok(u32::MAX - 1) {
-                self.saturated.fetch_add(1, Relaxed);
-            }
+            granule.counter(kind).fetch_add(count, Relaxed);
         }
     }
 
     /// Takes back a charge to an object that turned out to be dead.
-    pub fn undo(&self, object: &Object, offset: usize, len: usize, kind: Kind) {
+    pub fn undo(&self, object: &Object, offset: usize, len: usize, kind: Kind, count: u64) {
         for granule in self.granules.slice(self.touched(object, offset, len)) {
             // Zero: the counters were cleared after the charge.
-            let _ = granule.counter(kind).fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
+            let _ =
+                granule.counter(kind).fetch_update(Relaxed, Relaxed, |now| Some(now.saturating_sub(count)));
         }
     }
 
     /// The counts of an object of `size` bytes in at most `limit` entries; none if all are zero. Counts beyond `size`
-    /// (the program may use a chunk's slack) lengthen the arrays.
-    pub fn collect(&self, object: &Object, size: u64, limit: usize) -> Heat {
+    /// (the program may use a chunk's slack) lengthen the arrays. `more` is what has not been charged here yet.
+    pub fn collect(&self, object: &Object, size: u64, limit: usize, more: &[Uncollected]) -> Heat {
         let all = self.all(object);
-        let Some(last) = self.marked(&all).rev().find_map(|stretch| self.last_hot(stretch)) else {
+        let last_more = more.iter().map(|more| self.touched(object, more.offset, more.len).end - 1).max();
+        let last = self.marked(&all).rev().find_map(|stretch| self.last_hot(stretch)).max(last_more);
+        let Some(last) = last else {
             return Heat { granule: 1 << self.shift, ..Heat::default() };
         };
         let last = last - all.start;
@@ -126,8 +131,14 @@ impl Shadow {
         for stretch in self.marked(&(all.start..all.start + len)) {
             let first = stretch.start - all.start;
             for (at, granule) in self.granules.slice(stretch).iter().enumerate() {
-                reads[(first + at) / factor] += u64::from(granule.reads.load(Relaxed));
-                writes[(first + at) / factor] += u64::from(granule.writes.load(Relaxed));
+                reads[(first + at) / factor] += granule.reads.load(Relaxed);
+                writes[(first + at) / factor] += granule.writes.load(Relaxed);
+            }
+        }
+        for more in more {
+            let counts = if more.kind == Kind::Read { &mut reads } else { &mut writes };
+            for granule in self.touched(object, more.offset, more.len) {
+                counts[(granule - all.start) / factor] += more.count;
             }
         }
         Heat { granule: (factor as u64) << self.shift, reads, writes }
@@ -154,11 +165,6 @@ impl Shadow {
         1 << self.shift
     }
 
-    /// Counters that have reached their maximum.
-    pub fn saturated(&self) -> u64 {
-        self.saturated.load(Relaxed)
-    }
-
     /// Zeroes an object's counters.
     pub fn clear(&self, object: &Object) {
         // A mark may be a neighbour's too, and stays: it only costs a look.
@@ -178,7 +184,6 @@ impl Shadow {
     pub fn clear_all(&self) {
         self.granules.clear(0..self.granules.len());
         self.marks.clear(0..self.marks.len());
-        self.saturated.store(0, Relaxed);
     }
 
     /// Indices of an object's counters.
@@ -226,50 +231,38 @@ mod tests {
             for (offset, len, write) in accesses {
                 let len = len.min(5008 - offset);
                 let kind = if write { Kind::Write } else { Kind::Read };
-                shadow.charge(&it, offset, len, kind);
+                shadow.charge(&it, offset, len, kind, 1);
                 for byte in (offset..offset + len).step_by(g) {
                     model[usize::from(write)][byte / g] += 1;
                 }
             }
-            let heat = shadow.collect(&it, 5000, usize::MAX);
+            let heat = shadow.collect(&it, 5000, usize::MAX, &[]);
             let touched = model.iter().flatten().any(|&count| count != 0);
             prop_assert_eq!(&heat.reads, if touched { &model[0] } else { &heat.reads });
             prop_assert_eq!(&heat.writes, if touched { &model[1] } else { &heat.writes });
             prop_assert_eq!(heat.reads.is_empty(), !touched);
             for neighbour in [before, after] {
-                prop_assert!(shadow.collect(&neighbour, 48, 64).reads.is_empty());
+                prop_assert!(shadow.collect(&neighbour, 48, 64, &[]).reads.is_empty());
             }
             let total = |heat: &Heat| heat.reads.iter().chain(&heat.writes).sum::<u64>();
-            let coarse = shadow.collect(&it, 5000, 7);
+            let coarse = shadow.collect(&it, 5000, 7, &[]);
             prop_assert!(coarse.reads.len() <= 7);
             prop_assert_eq!(total(&coarse), total(&heat));
             shadow.clear(&it);
-            prop_assert!(shadow.collect(&it, 5000, 64).reads.is_empty());
+            prop_assert!(shadow.collect(&it, 5000, 64, &[]).reads.is_empty());
         }
-    }
-
-    #[test]
-    fn counters_stop_at_their_maximum() {
-        let shadow = Shadow::new(&ARENA, 16).unwrap();
-        let it = object(32, 16);
-        shadow.granules.get(2).unwrap().reads.store(u32::MAX - 1, Relaxed);
-        for _ in 0..3 {
-            shadow.charge(&it, 0, 8, Kind::Read);
-        }
-        assert_eq!(shadow.collect(&it, 16, 1).reads, [u64::from(u32::MAX)]);
-        assert_eq!(shadow.saturated(), 1);
     }
 
     #[test]
     fn slack_beyond_the_size_lengthens_the_arrays() {
         let shadow = Shadow::new(&ARENA, 16).unwrap();
         let it = object(0, 96);
-        shadow.charge(&it, 0, 1, Kind::Write);
-        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0]);
-        shadow.charge(&it, 79, 1, Kind::Write);
-        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0, 0, 1]);
-        shadow.undo(&it, 79, 1, Kind::Write);
-        shadow.undo(&it, 79, 1, Kind::Write);
-        assert_eq!(shadow.collect(&it, 33, 4096).writes, [1, 0, 0]);
+        shadow.charge(&it, 0, 1, Kind::Write, 1);
+        assert_eq!(shadow.collect(&it, 33, 4096, &[]).writes, [1, 0, 0]);
+        shadow.charge(&it, 79, 1, Kind::Write, 1);
+        assert_eq!(shadow.collect(&it, 33, 4096, &[]).writes, [1, 0, 0, 0, 1]);
+        shadow.undo(&it, 79, 1, Kind::Write, 1);
+        shadow.undo(&it, 79, 1, Kind::Write, 1);
+        assert_eq!(shadow.collect(&it, 33, 4096, &[]).writes, [1, 0, 0]);
     }
 }

@@ -1,7 +1,10 @@
 //! The accounting as a whole, over a small allocator of the tests' own.
 
+use super::cell::{narrow_offset, wide_offset};
+use super::freeze::Freeze;
+use super::objects::Objects;
 use super::*;
-use crate::access::By;
+use crate::access::{By, Kind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::RwLock;
@@ -40,13 +43,13 @@ impl Heap {
     }
 
     fn born(&self, heat: &HeatMap, chunk: &Object, size: usize, site: SiteId, now_ns: u64) {
-        heat.born(chunk, size as u64, site, now_ns);
+        heat.born(self, chunk, size as u64, site, now_ns);
         self.live.write().unwrap().insert(chunk.base, ());
     }
 
     fn died(&self, heat: &HeatMap, chunk: &Object, now_ns: u64) {
         self.live.write().unwrap().remove(&chunk.base);
-        heat.died(chunk, now_ns);
+        heat.died(self, chunk, now_ns);
     }
 }
 
@@ -123,7 +126,7 @@ fn timeline_sum(report: &format::Report) -> u64 {
 #[derive(Clone, Debug)]
 enum Step {
     Toggle { slot: usize, index: usize, size: usize, site: u64 },
-    Access { at: usize, len: usize, write: bool, kernel: bool, thread: u32 },
+    Access { at: usize, len: usize, write: bool, kernel: bool, thread: u32, inline: bool },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -140,9 +143,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => 2 * SLOT..4 * SLOT,
         1 => 4 * SLOT..SLOTS * SLOT + 2000,
     ];
-    let len = prop_oneof![0usize..70, 0usize..3000];
-    let access = (near, len, any::<bool>(), any::<bool>(), 0u32..70)
-        .prop_map(|(at, len, write, kernel, thread)| Step::Access { at, len, write, kernel, thread });
+    let len = prop_oneof![0usize..70, 0usize..3000, Just(8), Just(16), Just(32), Just(64)];
+    let access = (near, len, any::<bool>(), any::<bool>(), 0u32..70, any::<bool>()).prop_map(
+        |(at, len, write, kernel, thread, inline)| Step::Access { at, len, write, kernel, thread, inline },
+    );
     prop_oneof![toggle, access]
 }
 
@@ -160,11 +164,12 @@ impl Model {
     fn access(&mut self, heap: &Heap, access: &Access) {
         let mut owners = BTreeMap::new();
         let arena = heap.arena();
-        for addr in access.addr..access.addr + access.len {
+        let end = access.addr + access.len;
+        for addr in (access.addr.max(arena.start)..end.min(arena.end)).step_by(16) {
             let chunk = heap.at(addr);
-            if arena.contains(&addr) && chunk.is_none_or(|chunk| chunk.watched) {
+            if chunk.is_none_or(|chunk| chunk.watched) {
                 let owner = chunk.and_then(|chunk| self.alive.get(&chunk.base).copied());
-                *owners.entry(owner).or_insert(0) += 1;
+                *owners.entry(owner).or_insert(0) += (end.min(arena.end) - addr).min(16) as u64;
             }
         }
         for (owner, bytes) in owners {
@@ -177,6 +182,34 @@ impl Model {
             }
         }
     }
+}
+
+fn one(addr: usize, len: usize, kind: Kind) -> Tally {
+    Tally::one(access(addr, len, kind))
+}
+
+/// Counts an access as inline code does; false if there is no counter for it.
+fn count_inline(heat: &HeatMap, access: &Access, thread: u32) -> bool {
+    let Access { addr, len, kind, by } = *access;
+    if by == By::Kernel || !heat.sheets.covered().contains(&addr) {
+        return false;
+    }
+    let sheet = heat.sheets.of(thread);
+    let cell = (addr & !15).wrapping_add(sheet.bias());
+    let words = match (len, wide_offset(kind, len)) {
+        (1..=16, _) => [(cell + narrow_offset(kind), 1), (cell + narrow_offset(kind) + 4, len as i32 - 8)],
+        (_, Some(offset)) => [(cell + sheet.wide() + offset, 1), (cell + sheet.wide() + offset, 0)],
+        _ => return false,
+    };
+    for (word, by) in words {
+        heat.sheets.on_fault(word);
+        // SAFETY: a word of the sheet, which the call above has made accessible.
+        #[allow(unsafe_code)]
+        unsafe {
+            *(word as *mut i32) += by;
+        }
+    }
+    true
 }
 
 fn run(heat: &HeatMap, heap: &Heap, steps: &[Step]) -> Model {
@@ -195,12 +228,14 @@ fn run(heat: &HeatMap, heap: &Heap, steps: &[Step]) -> Model {
                     model.objects.push([0; 3]);
                 }
             }
-            Step::Access { at, len, write, kernel, thread } => {
+            Step::Access { at, len, write, kernel, thread, inline } => {
                 let kind = if write { Kind::Write } else { Kind::Read };
                 let by = if kernel { By::Kernel } else { By::Program };
                 let access = Access { addr: START - 1000 + at, len, kind, by };
                 model.access(heap, &access);
-                heat.charge(heap, &access, thread, now_ns);
+                if !(inline && count_inline(heat, &access, thread)) {
+                    heat.charge(heap, &Tally::one(access), thread, now_ns);
+                }
             }
         }
     }
@@ -213,8 +248,16 @@ proptest! {
     fn every_access_is_charged_to_its_owner(steps in proptest::collection::vec(step(), 0..150)) {
         let (heat, heap) = (heat_map(Config::default()), Heap::new());
         let mut model = run(&heat, &heap, &steps);
+        let uncollected = report(&heat, &heap);
+        assert_conserved(&uncollected);
+        heat.settle(&heap, &heap.arena(), u64::MAX >> 1);
         let report = report(&heat, &heap);
         assert_conserved(&report);
+        prop_assert_eq!(&uncollected.totals, &report.totals);
+        let known = |report: &format::Report| -> Vec<_> {
+            report.objects.iter().map(|o| (o.addr, o.reads, o.writes, o.threads, o.heat.clone())).collect()
+        };
+        prop_assert_eq!(known(&uncollected), known(&report));
         prop_assert_eq!(timeline_sum(&report) + report.totals.unattributed, report.totals.reads + report.totals.writes);
         prop_assert_eq!(report.totals.unattributed, model.unattributed);
         // Dead objects without accesses are not kept; all others are.
@@ -242,7 +285,7 @@ proptest! {
         let before = report(&heat, &heap);
         heat.freeze();
         heat.thaw();
-        heat.forked(&heap);
+        heat.forked(&heap, None);
         let after = report(&heat, &heap);
         prop_assert_eq!(after.totals.live_bytes, before.totals.live_bytes);
         prop_assert_eq!(&after.totals, &format::Totals {
@@ -277,8 +320,8 @@ fn concurrent_charges_are_exact() {
                 for step in 0..20_000usize {
                     let chunk = &chunks[step % 4];
                     let now = 1 + step as u64 * 100_000;
-                    heat.charge(heap, &access(chunk.base + 16 * (step % 3), 8, Kind::Write), thread, now);
-                    heat.charge(heap, &access(chunk.base + 992, 32, Kind::Read), thread, now);
+                    heat.charge(heap, &one(chunk.base + 16 * (step % 3), 8, Kind::Write), thread, now);
+                    heat.charge(heap, &one(chunk.base + 992, 32, Kind::Read), thread, now);
                 }
             });
         }
@@ -306,13 +349,13 @@ fn sums_hold_while_objects_die_under_accesses() {
                 for step in 0..20_000usize {
                     let chunk = heap.chunk(0, 2 * (step % 5) + thread);
                     heap.born(heat, &chunk, 40, heat.stacks.intern(&[step as u64 % 7]), step as u64);
-                    heat.charge(heap, &access(chunk.base, 8, Kind::Write), thread as u32, step as u64);
+                    heat.charge(heap, &one(chunk.base, 8, Kind::Write), thread as u32, step as u64);
                     heap.died(heat, &chunk, step as u64 + 10);
                 }
             });
             scope.spawn(move || {
                 for step in 0..40_000usize {
-                    heat.charge(heap, &access(START + step % 480, 100, Kind::Read), 9, step as u64);
+                    heat.charge(heap, &one(START + step % 480, 100, Kind::Read), 9, step as u64);
                 }
             });
         }
@@ -323,7 +366,7 @@ fn sums_hold_while_objects_die_under_accesses() {
     assert_eq!((report.objects.len(), report.objects_omitted), (10, 39_990));
     // Nothing of the dead is left in the granules.
     for index in 0..12 {
-        assert!(heat.shadow.collect(&heap.chunk(0, index), 48, 64).reads.is_empty());
+        assert!(heat.shadow.collect(&heap.chunk(0, index), 48, 64, &[]).reads.is_empty());
     }
 }
 
@@ -335,12 +378,12 @@ fn a_report_is_bounded_and_says_what_it_cut() {
     let span = heap.chunks[&(START + 2 * SLOT)];
     heap.born(&heat, &span, span.capacity, site, 0);
     for step in 0..3000 {
-        heat.charge(&heap, &access(span.base + SLOT + step % 16, 1, Kind::Read), 0, 1);
+        heat.charge(&heap, &one(span.base + SLOT + step % 16, 1, Kind::Read), 0, 1);
     }
     for index in 0..100 {
         let chunk = heap.chunk(1, index);
         heap.born(&heat, &chunk, 1000, site, 0);
-        (0..=index).for_each(|_| heat.charge(&heap, &access(chunk.base + 999, 1, Kind::Write), 0, 1));
+        (0..=index).for_each(|_| heat.charge(&heap, &one(chunk.base + 999, 1, Kind::Write), 0, 1));
         if index % 2 == 0 {
             heap.died(&heat, &chunk, 2);
         }
@@ -370,11 +413,11 @@ fn a_released_slot_keeps_nothing() {
     let (heat, heap) = (heat_map(Config::default()), Heap::new());
     let chunk = heap.chunk(1, 3);
     heap.born(&heat, &chunk, 9, SiteId::OTHER, 0);
-    heat.charge(&heap, &access(chunk.base, 1, Kind::Read), 0, 1);
+    heat.charge(&heap, &one(chunk.base, 1, Kind::Read), 0, 1);
     heat.records.release(1);
     heat.shadow.clear_range(SLOT, SLOT);
     assert!(heat.records.of(&chunk).unwrap().peek().is_none());
-    assert!(heat.shadow.collect(&chunk, 9, 9).reads.is_empty());
+    assert!(heat.shadow.collect(&chunk, 9, 9, &[]).reads.is_empty());
 }
 
 #[test]
@@ -410,10 +453,10 @@ fn churn_keeps_memory_bounded() {
         for step in 0..20_000 {
             let chunk = heap.chunk(1, step % 1000);
             let now = (round * 20_000 + step) as u64 * 1000;
-            heat.born(&chunk, 1000, heat.stacks.intern(&[step as u64 % 300, 1]), now);
+            heat.born(&heap, &chunk, 1000, heat.stacks.intern(&[step as u64 % 300, 1]), now);
             let accesses = 1 + step % 9 + round;
-            (0..accesses).for_each(|at| heat.charge(&heap, &access(chunk.base + at, 8, Kind::Write), 0, now));
-            heat.died(&chunk, now + step as u64);
+            (0..accesses).for_each(|at| heat.charge(&heap, &one(chunk.base + at, 8, Kind::Write), 0, now));
+            heat.died(&heap, &chunk, now + step as u64);
         }
     };
     churn(0);

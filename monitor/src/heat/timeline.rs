@@ -68,14 +68,14 @@ impl Timeline {
         })
     }
 
-    /// Counts an access to one of the site's objects.
-    pub fn charge(&self, site: SiteId, kind: Kind, now_ns: u64) {
+    /// Counts accesses to the site's objects.
+    pub fn charge(&self, site: SiteId, kind: Kind, count: u64, now_ns: u64) {
         loop {
             self.enter();
             let doublings = self.doublings.load(Relaxed);
             let bucket = now_ns / (SHORTEST << doublings);
             if bucket < BUCKETS as u64 || doublings == DOUBLINGS {
-                self.add(site, kind, bucket.min(BUCKETS as u64 - 1) as usize);
+                self.add(site, kind, count, bucket.min(BUCKETS as u64 - 1) as usize);
                 self.leave();
                 return;
             }
@@ -120,7 +120,7 @@ impl Timeline {
         self.gate.store(0, Release);
     }
 
-    fn add(&self, site: SiteId, kind: Kind, bucket: usize) {
+    fn add(&self, site: SiteId, kind: Kind, count: u64, bucket: usize) {
         for (mark, value) in [(&self.rows, site.0 + 1), (&self.reached, bucket as u32 + 1)] {
             if mark.load(Relaxed) < value {
                 mark.fetch_max(value, Relaxed);
@@ -128,7 +128,7 @@ impl Timeline {
         }
         if let Some(bucket) = self.buckets_of(site.0 as usize).get(bucket) {
             let counter = if kind == Kind::Read { &bucket.reads } else { &bucket.writes };
-            counter.fetch_add(1, Relaxed);
+            counter.fetch_add(count, Relaxed);
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
             let timeline = Timeline::new(4).unwrap();
             for &(site, write, now) in &charges {
                 let kind = if write { Kind::Write } else { Kind::Read };
-                timeline.charge(SiteId(site), kind, now);
+                timeline.charge(SiteId(site), kind, 1, now);
             }
             let sites: Vec<_> = (0..4).map(SiteId).collect();
             let (interval, reached, rows) = timeline.rows(&sites);
@@ -249,8 +249,8 @@ mod tests {
                     for step in 0..20_000u64 {
                         // The threads' clocks run apart, and pass some ten doublings.
                         let now = step * (thread + 1) * 1_000_000;
-                        timeline.charge(SiteId((step % 2) as u32), Kind::Read, now);
-                        timeline.charge(SiteId(1), Kind::Write, now);
+                        timeline.charge(SiteId((step % 2) as u32), Kind::Read, 1, now);
+                        timeline.charge(SiteId(1), Kind::Write, 1, now);
                     }
                 });
             }
@@ -263,8 +263,8 @@ mod tests {
     #[test]
     fn the_end_of_time_fits() {
         let timeline = Timeline::new(1).unwrap();
-        timeline.charge(SiteId(0), Kind::Read, u64::MAX);
-        timeline.charge(SiteId(0), Kind::Read, 0);
+        timeline.charge(SiteId(0), Kind::Read, 1, u64::MAX);
+        timeline.charge(SiteId(0), Kind::Read, 1, 0);
         assert_eq!(sums(&timeline, 0), (2, 0));
         timeline.forked();
         assert_eq!(sums(&timeline, 0), (0, 0));
