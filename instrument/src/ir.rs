@@ -127,12 +127,10 @@ impl Module {
             llvm!(LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), name.as_ptr()));
         let (mut parsed, mut message) = (ptr::null_mut(), ptr::null_mut());
         let parse = llvm_sys::ir_reader::LLVMParseIRInContext;
-        // The compiler saves room by dropping names, but the text is nothing without.
-        let discards = llvm!(LLVMContextShouldDiscardValueNames(context));
+        // The compiler saves room by dropping names, but the text is nothing without. Once there are names the
+        // choice must stay, or the destructors leave them behind.
         llvm!(LLVMContextSetDiscardValueNames(context, 0));
-        let failed = llvm!(parse(context, buffer, &mut parsed, &mut message)) != 0;
-        llvm!(LLVMContextSetDiscardValueNames(context, discards));
-        if failed {
+        if llvm!(parse(context, buffer, &mut parsed, &mut message)) != 0 {
             return Err(terminated_text(message));
         }
         let link = llvm_sys::linker::LLVMLinkModules2;
