@@ -188,9 +188,30 @@ fn call(instruction: Value) -> Found {
 /// Intrinsics that become no call and touch no memory.
 fn is_transparent(name: &str) -> bool {
     const PREFIXES: [&str; 24] = [
-        "dbg.", "lifetime.", "assume", "experimental.noalias.", "invariant.", "umin.", "umax.", "smin.", "smax.",
-        "abs.", "ctlz.", "cttz.", "ctpop.", "bswap.", "fshl.", "fshr.", "fabs.", "expect.", "uadd.", "usub.", "sadd.",
-        "ssub.", "umul.with", "threadlocal.address",
+        "dbg.",
+        "lifetime.",
+        "assume",
+        "experimental.noalias.",
+        "invariant.",
+        "umin.",
+        "umax.",
+        "smin.",
+        "smax.",
+        "abs.",
+        "ctlz.",
+        "cttz.",
+        "ctpop.",
+        "bswap.",
+        "fshl.",
+        "fshr.",
+        "fabs.",
+        "expect.",
+        "uadd.",
+        "usub.",
+        "sadd.",
+        "ssub.",
+        "umul.with",
+        "threadlocal.address",
     ];
     name.strip_prefix("llvm.").is_some_and(|rest| PREFIXES.iter().any(|prefix| rest.starts_with(prefix)))
 }

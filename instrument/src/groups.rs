@@ -76,7 +76,8 @@ fn place(module: &Module, plan: &mut Plan, open: &mut Vec<usize>, access: Access
         plan.groups.push(Group::new(base, offset, access));
         return;
     }
-    let fits = |index: &&usize| plan.groups[**index].base == base && plan.groups[**index].members.len() < MEMBERS;
+    let fits =
+        |index: &&usize| plan.groups[**index].base == base && plan.groups[**index].members.len() < MEMBERS;
     if let Some(index) = open.iter().find(fits).copied() {
         plan.groups[index].add(offset, access);
         return;

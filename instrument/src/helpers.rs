@@ -126,7 +126,8 @@ const DISPLACEMENT: &str = "  %token = load i64, ptr getelementptr (%thermalloc.
 
 /// Counts each piece if the first is inside.
 fn counted(shape: Shape, name: &str, touched: &[(Kind, Piece)]) -> String {
-    let mut text = format!("\ndefine linkonce_odr hidden i64 @{name}(ptr %p) #0 {{\nentry:\n{}", inside("%p", ""));
+    let mut text =
+        format!("\ndefine linkonce_odr hidden i64 @{name}(ptr %p) #0 {{\nentry:\n{}", inside("%p", ""));
     text.push_str("  br i1 %in, label %inside, label %end\ninside:\n");
     let inline = touched.iter().any(|(_, piece)| piece.size <= INLINE);
     if inline {
@@ -226,7 +227,8 @@ end:
 /// charges what is watched).
 fn ranged_window(name: &str, kinds: &[Kind]) -> String {
     let two = kinds.len() == 2;
-    let (parameters, mut checks) = (if two { "ptr %p, ptr %q, i64 %n" } else { "ptr %p, i64 %n" }, inside("%p", "0"));
+    let (parameters, mut checks) =
+        (if two { "ptr %p, ptr %q, i64 %n" } else { "ptr %p, i64 %n" }, inside("%p", "0"));
     if two {
         checks.push_str(&inside("%q", "1"));
         checks.push_str("  %in = or i1 %in0, %in1\n");
@@ -234,7 +236,10 @@ fn ranged_window(name: &str, kinds: &[Kind]) -> String {
         checks.push_str("  %in = or i1 %in0, false\n");
     }
     let range = |(number, kind): (usize, &Kind)| {
-        format!("  call preserve_mostcc void @__thermalloc_range(i64 %a{number}, i64 %n, i32 {})\n", *kind as u32)
+        format!(
+            "  call preserve_mostcc void @__thermalloc_range(i64 %a{number}, i64 %n, i32 {})\n",
+            *kind as u32
+        )
     };
     let ranges: String = kinds.iter().enumerate().map(range).collect();
     format!(

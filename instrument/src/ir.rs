@@ -237,8 +237,8 @@ impl Type {
 impl Value {
     /// Instructions of each block of a function.
     pub fn blocks(self) -> Vec<Vec<Value>> {
-        let blocks =
-            list(llvm!(LLVMGetFirstBasicBlock(self.0)), |block| llvm!(LLVMGetNextBasicBlock(block))).into_iter();
+        let blocks = list(llvm!(LLVMGetFirstBasicBlock(self.0)), |block| llvm!(LLVMGetNextBasicBlock(block)))
+            .into_iter();
         let instructions = |block| {
             list(llvm!(LLVMGetFirstInstruction(block)), |instruction| {
                 llvm!(LLVMGetNextInstruction(instruction))

@@ -10,9 +10,13 @@ use crate::options::Shape;
 pub fn rewrite(module: Module, shape: Shape) -> Result<bool, String> {
     // Masked vector accesses become plain accesses of the active lanes, each behind a branch.
     module.run("function(scalarize-masked-mem-intrin)")?;
-    let mut rewriter = Rewriter { module, shape, helpers: Helpers::new(shape), builder: Builder::new(module) };
+    let mut rewriter =
+        Rewriter { module, shape, helpers: Helpers::new(shape), builder: Builder::new(module) };
     let functions = module.functions();
-    functions.iter().filter(|function| is_instrumented(**function)).for_each(|function| rewriter.function(*function));
+    functions
+        .iter()
+        .filter(|function| is_instrumented(**function))
+        .for_each(|function| rewriter.function(*function));
     let names = rewriter.helpers.names();
     if names.is_empty() {
         return Ok(false);

@@ -35,7 +35,9 @@ fn compile() -> Result<std::convert::Infallible, String> {
         match own_option(&argument) {
             Some(("shape", value)) => shape = Some(value.to_owned()),
             Some(("only", value)) => only = Some(value.to_owned()),
-            Some((option, _)) => return Err(format!("option --thermalloc-{option} is not known: use shape or only")),
+            Some((option, _)) => {
+                return Err(format!("option --thermalloc-{option} is not known: use shape or only"));
+            }
             None => passed.push(argument),
         }
     }

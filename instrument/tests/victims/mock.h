@@ -18,6 +18,8 @@ struct heat mock_heat(void *p, size_t size);
 void *mock_view(void *p);
 /* Whether inline code counts here (else the counts are 0): shapes alias and wrpkru, attached. */
 int mock_counts(void);
+/* Stands for all counts of all granules. */
+uint64_t mock_digest(void);
 /* Sets the counters of the calling thread's cell of p: {reads, read_extra, writes, write_extra}. */
 void mock_set_cell(void *p, const uint32_t values[4]);
 /* Calls of thermalloc_instrument_overflow for each counter. */
@@ -26,9 +28,9 @@ extern uint64_t mock_overflows[4];
 extern uint64_t mock_wrpkru;
 
 /* Every failed expectation; what main returns. */
-static int failures;
+__attribute__((unused)) static int failures;
 
-static void expect_heat(const char *what, void *p, size_t size, uint64_t reads, uint64_t read_bytes, uint64_t writes,
+__attribute__((unused)) static void expect_heat(const char *what, void *p, size_t size, uint64_t reads, uint64_t read_bytes, uint64_t writes,
                         uint64_t write_bytes) {
     struct heat heat = mock_heat(p, size), want = {reads, read_bytes, writes, write_bytes};
     if (!mock_counts())
