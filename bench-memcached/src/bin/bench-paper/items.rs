@@ -1,9 +1,9 @@
 //! The task `items`: is each item's heat right? The same requests, one after the other, are made of memcached with one
-//! worker in each way of seeing accesses; then reads and writes by key must agree. And GETs of a key must rank
-//! keys as the heat of their items does.
+//! worker in each way of seeing accesses; then reads and writes by key must agree, and for the same code their bytes too: how
+//! wide an access is, the code generator decides. And GETs of a key must rank keys as the heat of their items does.
 
 use crate::builds::{Builds, Missing};
-use crate::labels::{self, ByLabel};
+use crate::labels::{self, ByLabel, Heat};
 use crate::rows::SCOPES;
 use crate::scatter::Scatter;
 use crate::server::{Launch, Monitor, Server};
@@ -16,15 +16,32 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Nothing but the requests may move items: no background threads that look at the clock.
-const ARGUMENTS: [&str; 5] = ["-t", "1", "-m", "64", "-ono_lru_maintainer,no_lru_crawler,no_slab_reassign"];
+/// Nothing but the requests may move items: no background threads that look at the clock. And chunks of 128 bytes: where
+/// items share a granule of 16, its heat cannot be told apart.
+const ARGUMENTS: [&str; 7] =
+    ["-t", "1", "-m", "64", "-n", "80", "-ono_lru_maintainer,no_lru_crawler,no_slab_reassign"];
 /// What the rank correlation must exceed.
 const LEAST_CORRELATION: f64 = 0.99;
 
-/// The same sequence for all variants.
+/// Requests, after each key has been stored once.
 struct Sequence {
+    ratio: &'static str,
     keys: u64,
     requests: u64,
+}
+
+impl Sequence {
+    /// What all variants are asked, so that they can be compared.
+    fn comparing(smoke: bool) -> Self {
+        let (keys, requests) = if smoke { (50, 1100) } else { (200, 11_000) };
+        Self { ratio: "1:10", keys, requests }
+    }
+
+    /// What one variant is asked, to find the hottest keys: GETs alone, so many that few keys get the same number.
+    fn ranking(smoke: bool) -> Self {
+        let (keys, requests) = if smoke { (40, 4000) } else { (200, 40_000) };
+        Self { ratio: "0:1", keys, requests }
+    }
 }
 
 /// A variant's outcome.
@@ -43,26 +60,28 @@ struct Asked {
 
 /// Runs all variants and compares.
 pub fn run(smoke: bool, places: &Places) -> Result<(), String> {
-    let sequence =
-        if smoke { Sequence { keys: 50, requests: 1100 } } else { Sequence { keys: 500, requests: 22_000 } };
-    let mut builds = Builds::new(&places.crate_root);
-    let (mut seen, mut asked) = (Vec::new(), Vec::new());
+    let sequence = Sequence::comparing(smoke);
+    let mut builds = Builds::new(places);
+    let (mut seen, mut ranked) = (Vec::new(), None);
     for variant in VARIANTS {
+        let failed = |words| format!("{}: {words}", variant.name);
         let heat = match able(&variant, places, &mut builds)? {
             Err(reason) => Err(reason),
             Ok(binary) => {
-                let (heat, keys) = observe(&variant, &binary, &sequence, places)
-                    .map_err(|words| format!("{}: {words}", variant.name))?;
-                asked = keys;
-                Ok(heat)
+                if ranked.is_none() {
+                    ranked =
+                        Some(observe(&variant, &binary, &Sequence::ranking(smoke), places).map_err(failed)?);
+                }
+                Ok(observe(&variant, &binary, &sequence, places).map_err(failed)?.0)
             }
         };
+        eprintln!("{}: {}", variant.name, heat.as_ref().map_or("skipped", |_| "done"));
         seen.push(Seen { variant, heat });
     }
-    let first = seen.iter().find_map(|one| one.heat.as_ref().ok()).ok_or("no variant can run here")?;
-    let points = points(first, &asked)?;
+    let (heat, asked) = ranked.ok_or("no variant can run here")?;
+    let points = points(&heat, &asked)?;
     let verdicts: Vec<Verdict> = seen.iter().map(|one| verdict(one, &seen)).collect();
-    publish(&verdicts, &points, &sequence, &places.results)
+    publish(&verdicts, &points, smoke, &places.results)
 }
 
 /// The binary; the inner error says why this machine cannot run the variant.
@@ -121,16 +140,12 @@ fn ask(
     let json = directory.join("load.json");
     let mut command = Command::new("taskset");
     command.args(["-c", processors]).arg(programs.join("bench-memcached"));
-    command.args([
-        "--threads=1",
-        "--clients=1",
-        "--ratio=1:10",
-        "--data-size=32",
-        "--key-pattern=Z:Z",
-        "--populate",
-    ]);
+    command.args(["--threads=1", "--clients=1", "--data-size=32", "--key-pattern=Z:Z", "--populate"]);
     command.args(["--timeout=600", "--hide-histogram"]);
-    command.arg(format!("--port={port}")).arg(format!("--requests={}", sequence.requests));
+    command
+        .arg(format!("--port={port}"))
+        .arg(format!("--ratio={}", sequence.ratio))
+        .arg(format!("--requests={}", sequence.requests));
     command
         .arg(format!("--key-maximum={}", sequence.keys - 1))
         .arg(format!("--json-out-file={}", json.display()));
@@ -201,30 +216,40 @@ fn verdict(one: &Seen, all: &[Seen]) -> Verdict {
     let (mut words, mut wrong) = (Vec::new(), false);
     for other in others {
         let Ok(theirs) = &other.heat else { continue };
-        let differing = labels::differing(heat, theirs);
+        let same_code = other.variant.build == one.variant.build;
+        let differing = if same_code {
+            labels::differing(heat, theirs, |heat| *heat)
+        } else {
+            labels::differing(heat, theirs, Heat::counts)
+        };
         document["differing_from"][other.variant.name] = json!(differing);
         wrong |= !differing.is_empty();
         words.push(match differing.len() {
             0 => format!("all as {}", other.variant.name),
-            n => format!("{n} differ from {} (the first: {})", other.variant.name, differing[0]),
+            n => {
+                let (label, first) =
+                    (differing[0], |side: &ByLabel| side.get(differing[0]).copied().unwrap_or_default());
+                format!(
+                    "{n} differ from {}, as {label}: {} instead of {}",
+                    other.variant.name,
+                    first(heat),
+                    first(theirs)
+                )
+            }
         });
     }
-    let counts = format!("{} items, {} reads, {} writes", heat.len(), document["reads"], document["writes"]);
+    let counts = format!("{} labels, {} reads, {} writes", heat.len(), document["reads"], document["writes"]);
     Verdict { name, words: format!("{counts} | {}", words.join("; ")), wrong, document }
 }
 
-fn publish(
-    verdicts: &[Verdict],
-    points: &[(f64, f64)],
-    sequence: &Sequence,
-    directory: &Path,
-) -> Result<(), String> {
+fn publish(verdicts: &[Verdict], points: &[(f64, f64)], smoke: bool, directory: &Path) -> Result<(), String> {
+    let (compared, ranked) = (Sequence::comparing(smoke), Sequence::ranking(smoke));
     let correlation = rank_correlation(points);
     let mut page = format!(
-        "{} keys, {} requests after storing each once, SET:GET 1:10, Zipf, one connection, one worker. \
-         Rank correlation (Spearman) of a key's GETs and its items' accesses: {correlation:.4}.\n\n\
-         | variant | seen | item by item |\n|---|---|---|\n",
-        sequence.keys, sequence.requests
+        "memcached with one worker and one connection, Zipf. {} keys, {} GETs: the rank correlation (Spearman) of a \
+         key's GETs and its item's accesses is {correlation:.4}. {} keys, {} requests, SET:GET {}: reads and writes, item \
+         by item, and for the same code bytes too:\n\n| variant | seen | item by item |\n|---|---|---|\n",
+        ranked.keys, ranked.requests, compared.keys, compared.requests, compared.ratio
     );
     for verdict in verdicts {
         let _ = writeln!(page, "| {} | {} |", verdict.name, verdict.words);
@@ -233,7 +258,11 @@ fn publish(
     let document = json!({
         "name": "items", "commit": machine::output(&["git", "rev-parse", "HEAD"]),
         "date": machine::output(&["date", "-u", "+%Y-%m-%dT%H:%M:%SZ"]), "cpu": machine::cpu(),
-        "settings": {"keys": sequence.keys, "requests": sequence.requests, "server": ARGUMENTS.join(" ")},
+        "settings": {
+            "server": ARGUMENTS.join(" "),
+            "compared": {"keys": compared.keys, "requests": compared.requests, "ratio": compared.ratio},
+            "ranked": {"keys": ranked.keys, "requests": ranked.requests, "ratio": ranked.ratio},
+        },
         "rank_correlation": correlation, "rows": rows,
         "points": points.iter().map(|(gets, accesses)| json!({"gets": gets, "accesses": accesses})).collect::<Vec<_>>(),
     });

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 /// Accesses of all objects with one label, dead and alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,22 @@ pub struct Heat {
     pub write_bytes: u64,
 }
 
+impl Display for Heat {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { objects, reads, writes, read_bytes, write_bytes } = self;
+        write!(
+            f,
+            "{objects} objects, {reads} reads of {read_bytes} bytes, {writes} writes of {write_bytes} bytes"
+        )
+    }
+}
+
 impl Heat {
+    /// All but the bytes.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        (self.objects, self.reads, self.writes)
+    }
+
     /// Reads and writes.
     pub fn accesses(&self) -> u64 {
         self.reads + self.writes
@@ -48,10 +64,15 @@ pub fn sum(report: &Value) -> Result<ByLabel, String> {
     Ok(all)
 }
 
-/// The labels whose heat differs, or that only one side has.
-pub fn differing<'a>(left: &'a ByLabel, right: &'a ByLabel) -> Vec<&'a str> {
+/// The labels whose heat differs in what `part` takes of it, or that only one side has.
+pub fn differing<'a, P: PartialEq>(
+    left: &'a ByLabel,
+    right: &'a ByLabel,
+    part: impl Fn(&Heat) -> P,
+) -> Vec<&'a str> {
     let only_right = right.keys().filter(|label| !left.contains_key(*label));
-    let differs = left.iter().filter(|(label, heat)| right.get(*label) != Some(heat)).map(|(label, _)| label);
+    let same = |label: &String, heat: &Heat| right.get(label).is_some_and(|other| part(other) == part(heat));
+    let differs = left.iter().filter(|(label, heat)| !same(label, heat)).map(|(label, _)| label);
     differs.chain(only_right).map(String::as_str).collect()
 }
 
@@ -87,8 +108,9 @@ mod tests {
     fn differences_are_found_on_both_sides() {
         let (left, mut right) = (sum(&report(1)).unwrap(), sum(&report(2)).unwrap());
         right.insert("c".into(), Heat::default());
-        assert_eq!(differing(&left, &right), ["a", "c"]);
-        assert_eq!(differing(&right, &left), ["a", "c"]);
-        assert!(differing(&left, &left).is_empty());
+        assert_eq!(differing(&left, &right, |heat| *heat), ["a", "c"]);
+        assert_eq!(differing(&right, &left, |heat| *heat), ["a", "c"]);
+        assert_eq!(differing(&left, &right, |heat| heat.writes), ["c"]);
+        assert!(differing(&left, &left, |heat| *heat).is_empty());
     }
 }

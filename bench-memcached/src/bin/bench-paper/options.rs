@@ -72,7 +72,4 @@ pub struct Suite {
     /// Only these tests, by name (t/NAME.t)
     #[arg(long, value_delimiter = ',')]
     pub tests: Vec<String>,
-    /// Run the instrumented builds under the monitor, in this mode
-    #[arg(long)]
-    pub mode: Option<String>,
 }

@@ -19,7 +19,7 @@ pub fn run(options: &Table, places: &crate::Places) -> Result<(), String> {
     let rows: Vec<Row> = chosen(&ROWS, &options.rows, |row| row.name)?;
     let scopes: Vec<Scope> = chosen(&SCOPES, &options.scopes, |scope| scope.name)?;
     let bench = bench(options, places)?;
-    let mut builds = Builds::new(&places.crate_root);
+    let mut builds = Builds::new(places);
     let mut lines = plan(&rows, &scopes, &bench, &mut builds)?;
     let runs = if options.smoke { 1 } else { options.runs };
     for number in 1..=runs {

@@ -3,7 +3,6 @@
 use crate::Places;
 use crate::builds::{Builds, Missing};
 use crate::options::Suite;
-use crate::server::Monitor;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,22 +24,15 @@ enum Outcome {
 
 /// Runs the tests on the plain build and on each of the others, and compares.
 pub fn run(options: &Suite, places: &Places) -> Result<(), String> {
-    let builds = Builds::new(&places.crate_root);
-    let plain = outcomes(&binary(&builds, PLAIN)?, options, None)?;
+    let builds = Builds::new(places);
+    let plain = outcomes(&binary(&builds, PLAIN)?, options)?;
     println!("{PLAIN}: {}", summary(&plain));
     for test in failing(&plain) {
         println!("  {test} fails in the plain build, and so tells nothing here");
     }
     let mut worse = Vec::new();
     for name in &options.builds {
-        let monitor = options.mode.as_ref().map(|mode| Monitor {
-            library: places.library.clone(),
-            mode: mode.clone(),
-            view: None,
-            scope: None,
-            report: PathBuf::from("heat.%p.json"),
-        });
-        let here = outcomes(&binary(&builds, name)?, options, monitor.as_ref())?;
+        let here = outcomes(&binary(&builds, name)?, options)?;
         println!("{name}: {}", summary(&here));
         for (test, before, after) in differences(&plain, &here) {
             println!("  {test}: {before:?} in the plain build, {after:?} here");
@@ -56,7 +48,7 @@ fn binary(builds: &Builds, name: &str) -> Result<PathBuf, String> {
     })
 }
 
-fn outcomes(binary: &Path, options: &Suite, monitor: Option<&Monitor>) -> Result<Outcomes, String> {
+fn outcomes(binary: &Path, options: &Suite) -> Result<Outcomes, String> {
     let directory = binary.parent().ok_or("a binary without a directory")?;
     let tests: Vec<String> = match options.tests.as_slice() {
         [] => all(directory)?,
@@ -64,11 +56,6 @@ fn outcomes(binary: &Path, options: &Suite, monitor: Option<&Monitor>) -> Result
     };
     let mut command = Command::new("prove");
     command.current_dir(directory).args([AT_ONCE, "--merge"]).args(&tests).stdin(Stdio::null());
-    // The tests start the server by this command line; only the server is to be monitored.
-    if let Some(monitor) = monitor {
-        command.env("VALGRIND_EXTRA_ARGS", "");
-        command.envs(monitor.variables().iter().filter_map(|v| v.split_once('=')));
-    }
     let output = command.output().map_err(|e| format!("cannot run prove: {e}"))?;
     let found = parse(&String::from_utf8_lossy(&output.stdout));
     match tests.iter().find(|test| !found.contains_key(*test)) {

@@ -25,13 +25,13 @@ const fn variant(
 /// All of them; each is compared with the first, and with the others of its build: inline counting is switched off where
 /// its means (a key, an alias view) are missing, and then the same code is single-stepped.
 pub const VARIANTS: [Variant; 9] = [
-    variant("pp", "plain", "pp", None),
-    variant("mpk", "plain", "mpk", None),
-    variant("emulate", "plain", "emulate", None),
-    variant("patch", "plain", "patch", None),
-    variant("mpk-ci", "items-wrpkru", "mpk", None),
-    variant("mpk-ci stepped", "items-wrpkru", "pp", None),
-    variant("ci-alias", "all-alias", "auto", None),
-    variant("ci-alias stepped", "all-alias", "pp", Some("private")),
-    variant("ci-alias of items.c", "items-alias", "auto", None),
+    variant("pp", "plain+libc", "pp", None),
+    variant("mpk", "plain+libc", "mpk", None),
+    variant("emulate", "plain+libc", "emulate", None),
+    variant("patch", "plain+libc", "patch", None),
+    variant("mpk-ci", "items-wrpkru+libc", "mpk", None),
+    variant("mpk-ci stepped", "items-wrpkru+libc", "pp", None),
+    variant("ci-alias", "all-alias+libc", "auto", None),
+    variant("ci-alias stepped", "all-alias+libc", "pp", Some("private")),
+    variant("ci-alias of items.c", "items-alias+libc", "auto", None),
 ];
