@@ -1,19 +1,23 @@
-# Entry points; `make help` lists them. Only `test`, `soak` and `demo` install anything, and only what is missing.
+# Entry points; `make help` lists them. `build`, `lint` and `clean` install nothing; the others only what is missing.
 SHELL := /bin/bash
 CARGO ?= cargo
 target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 packages = $(shell cat tests/packages.txt)
 
-.PHONY: help build demo test packages lint bench-alloc soak clean
+.PHONY: help build instrument demo test packages lint bench-alloc bench-paper memcached-tests soak clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One command, so that dependencies are built once, with the same features.
 build: ## target/release/thermalloc, libthermalloc.so, the load generator and the example service
 	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p thermalloc \
 	    --lib --bins --example service
+
+instrument: ## thermalloc-cc and its LLVM pass, after installing clang-16 and llvm-16-dev
+	@.ci/install clang-16 llvm-16-dev || echo "without clang-16 rows with compile-time instrumentation are left out"
+	$(CARGO) build --release -p thermalloc-instrument --features plugin || echo "thermalloc-cc is not built"
 
 demo: build ## memcached under the monitor, with a load; ends with its hottest sites and objects
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
@@ -35,6 +39,15 @@ lint: ## format, clippy and documentation, warnings denied
 bench-alloc: build ## time and peak memory against glibc and mimalloc, into results/alloc.json
 	@.ci/install libmimalloc-dev python3-minimal gcc || echo "without libmimalloc.so real programs are left out"
 	$(CARGO) bench -p thermalloc-alloc --bench alloc
+
+bench-paper: build instrument ## the paper's experiment on memcached, into results/paper.* and results/items.*
+	@.ci/install fonts-dejavu-core util-linux
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper table $(BENCH_PAPER)
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper items
+
+memcached-tests: build instrument ## memcached's own tests on instrumented builds, against the plain build
+	@.ci/install perl
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper test-suite
 
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
 	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \

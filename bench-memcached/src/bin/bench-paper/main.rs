@@ -12,6 +12,7 @@
 //! - [`options`]: the command line.
 //! - [`paper`]: the task `table`.
 //! - [`variants`], [`labels`], [`scatter`], [`items`]: the task `items`.
+//! - [`keys`]: the task `keys`.
 //! - [`suite`]: the task `test-suite`.
 
 mod builds;
@@ -19,6 +20,7 @@ mod chart;
 mod client;
 mod counts;
 mod items;
+mod keys;
 mod labels;
 mod machine;
 mod measure;
@@ -63,14 +65,18 @@ impl Places {
     }
 }
 
+fn run(options: &Options) -> Result<(), String> {
+    let places = || Places::new(options);
+    match &options.command {
+        Task::Table(table) => paper::run(table, &places()?),
+        Task::Items { smoke } => items::run(*smoke, &places()?),
+        Task::Keys { report, n } => keys::run(report, *n),
+        Task::TestSuite(suite) => suite::run(suite, &places()?),
+    }
+}
+
 fn main() -> ExitCode {
-    let options = Options::parse();
-    let done = Places::new(&options).and_then(|places| match &options.command {
-        Task::Table(table) => paper::run(table, &places),
-        Task::Items { smoke } => items::run(*smoke, &places),
-        Task::TestSuite(suite) => suite::run(suite, &places),
-    });
-    match done {
+    match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(words) => {
             eprintln!("bench-paper: {words}");

@@ -30,6 +30,14 @@ pub enum Task {
         #[arg(long)]
         smoke: bool,
     },
+    /// Print the hottest labels of a report: with the patched memcached, the hottest keys
+    Keys {
+        /// heat.json
+        report: PathBuf,
+        /// Lines
+        #[arg(short, default_value_t = 10)]
+        n: usize,
+    },
     /// Run memcached's own tests on instrumented builds and compare with the plain build
     TestSuite(Suite),
 }
