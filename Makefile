@@ -23,7 +23,8 @@ demo: build ## memcached under the monitor, with a load; ends with its hottest s
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
-	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
+	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_BIN=$(abspath $(release)) CARGO_TARGET_DIR=$(abspath $(target)) \
+	    THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
 	    THERMALLOC_FUZZ_SECONDS=$(or $(THERMALLOC_FUZZ_SECONDS),20) PROPTEST_CASES=$(or $(PROPTEST_CASES),300) \
 	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
 	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked

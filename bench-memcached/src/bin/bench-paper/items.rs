@@ -28,19 +28,21 @@ struct Sequence {
     ratio: &'static str,
     keys: u64,
     requests: u64,
+    /// Requests on their way at a time.
+    pipeline: u32,
 }
 
 impl Sequence {
     /// What all variants are asked, so that they can be compared.
     fn comparing(smoke: bool) -> Self {
         let (keys, requests) = if smoke { (50, 1100) } else { (200, 11_000) };
-        Self { ratio: "1:10", keys, requests }
+        Self { ratio: "1:10", keys, requests, pipeline: 1 }
     }
 
     /// What one variant is asked, to find the hottest keys: GETs alone, so many that few keys get the same number.
     fn ranking(smoke: bool) -> Self {
         let (keys, requests) = if smoke { (40, 4000) } else { (200, 40_000) };
-        Self { ratio: "0:1", keys, requests }
+        Self { ratio: "0:1", keys, requests, pipeline: 32 }
     }
 }
 
@@ -145,6 +147,7 @@ fn ask(
     command
         .arg(format!("--port={port}"))
         .arg(format!("--ratio={}", sequence.ratio))
+        .arg(format!("--pipeline={}", sequence.pipeline))
         .arg(format!("--requests={}", sequence.requests));
     command
         .arg(format!("--key-maximum={}", sequence.keys - 1))
