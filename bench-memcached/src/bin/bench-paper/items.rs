@@ -35,7 +35,7 @@ struct Sequence {
 impl Sequence {
     /// What all variants are asked, so that they can be compared.
     fn comparing(smoke: bool) -> Self {
-        let (keys, requests) = if smoke { (50, 1100) } else { (200, 11_000) };
+        let (keys, requests) = if smoke { (50, 1100) } else { (200, 5500) };
         Self { ratio: "1:10", keys, requests, pipeline: 1 }
     }
 

@@ -57,10 +57,13 @@ impl Run {
 }
 
 impl Bench {
-    /// The same with one thread of so many connections, which make so many requests each, however long it takes.
+    /// The same with one thread of so many connections, which make so many requests each, however long it takes, and without
+    /// memcached's background threads, which touch items by the clock.
     pub fn with_load(&self, requests: u64, clients: u32) -> Self {
         let load = Load { threads: 1, clients, requests, seconds: NO_LIMIT_S, ..self.load.clone() };
-        Self { client: self.client.exact(), load, ..self.clone() }
+        let mut arguments = self.arguments.clone();
+        arguments.push("-ono_lru_maintainer,no_lru_crawler".into());
+        Self { client: self.client.exact(), load, arguments, ..self.clone() }
     }
 
     /// Makes one run.
