@@ -127,7 +127,7 @@ impl<'a> Connection<'a> {
         match kind {
             Kind::Set => {
                 self.scratch.clear();
-                content::write_value(&key, options.data_size, &mut self.scratch);
+                content::write_value(&key, options.value_size(number), &mut self.scratch);
                 let flags = content::flags(&key);
                 options.protocol.encode_set(&key, flags, &self.scratch, opaque, &mut self.output);
             }
@@ -170,7 +170,8 @@ impl<'a> Connection<'a> {
         let mut taken = 0;
         while let Some(request) = self.in_flight.front() {
             let rest = &self.input[taken..];
-            let decoded = options.protocol.decode(request.kind, rest, options.data_size);
+            let size = options.value_size(request.number);
+            let decoded = options.protocol.decode(request.kind, rest, size);
             let Some((reply, used)) =
                 decoded.map_err(|e| format!("{}: {}", request.key.escape_ascii(), e.0))?
             else {
@@ -198,7 +199,7 @@ fn settle(shared: &Shared, request: &Request, reply: &Reply, scratch: &mut Vec<u
     if shared.options.verify {
         let asked = Asked {
             key: &request.key,
-            size: shared.options.data_size,
+            size: shared.options.value_size(request.number),
             must_hit: request.must_hit,
             opaque: request.opaque,
         };

@@ -50,6 +50,9 @@ pub struct Options {
     /// Size of the values in bytes
     #[arg(short, long, default_value_t = 32)]
     pub data_size: usize,
+    /// Sizes of the values in bytes, evenly spread over the keys, the first key's the smallest
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "data_size", value_parser = sizes)]
+    pub data_size_range: Option<RangeInclusive<usize>>,
     /// How SETs and GETs choose keys: R random, S sequential, G Gaussian, Z Zipf
     #[arg(long, default_value = "R:R", value_name = "SET:GET")]
     pub key_pattern: Pair<Pattern>,
@@ -132,6 +135,14 @@ impl Options {
         format!("{}{number}", self.key_prefix).into_bytes()
     }
 
+    /// Size of the value of key number `number`, in bytes.
+    pub fn value_size(&self, number: u64) -> usize {
+        let Some(range) = &self.data_size_range else { return self.data_size };
+        let (place, last) = (number - self.key_minimum, self.key_maximum - self.key_minimum);
+        let more = (range.end() - range.start()) as u128 * u128::from(place) / u128::from(last.max(1));
+        range.start() + more as usize
+    }
+
     /// All key numbers.
     pub fn keys(&self) -> RangeInclusive<u64> {
         self.key_minimum..=self.key_maximum
@@ -155,6 +166,14 @@ impl Options {
     /// Longest wait for a reply.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.timeout)
+    }
+}
+
+fn sizes(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let ends = text.split_once('-').and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)));
+    match ends {
+        Some((least, most)) if least <= most => Ok(least..=most),
+        _ => Err("expected MIN-MAX, two numbers of bytes".into()),
     }
 }
 
@@ -192,6 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn a_range_of_sizes_is_spread_over_the_keys() {
+        let options = parse(&["--data-size-range=10-50", "--key-minimum=3", "--key-maximum=7"]).unwrap();
+        assert_eq!(
+            options.keys().map(|key| options.value_size(key)).collect::<Vec<_>>(),
+            [10, 20, 30, 40, 50]
+        );
+        let one_key = parse(&["--data-size-range=10-50", "--key-minimum=3", "--key-maximum=3"]).unwrap();
+        assert_eq!(one_key.value_size(3), 10);
+        assert_eq!(parse(&["--data-size=7"]).unwrap().value_size(9), 7);
+    }
+
+    #[test]
     fn verify_can_be_turned_off() {
         assert!(!parse(&["--verify=false"]).unwrap().verify);
         assert!(parse(&["--verify"]).unwrap().verify);
@@ -209,6 +240,8 @@ mod tests {
             (&["--test-time=0"], "--test-time"),
             (&["--test-time=-1"], "--test-time"),
             (&["--pipeline=0"], "--pipeline"),
+            (&["--data-size-range=9-8"], "--data-size-range"),
+            (&["--data-size-range=8-9", "--data-size=8"], "--data-size-range"),
         ] {
             let error = parse(args).unwrap_err();
             assert!(error.contains(name), "{error}");

@@ -126,6 +126,7 @@ fn settings(options: &Options) -> Value {
         "requests": options.requests,
         "ratio": format!("{}:{}", options.ratio.set, options.ratio.get),
         "data_size": options.data_size,
+        "data_size_range": options.data_size_range.as_ref().map(|range| [range.start(), range.end()]),
         "key_pattern": format!("{:?}:{:?}", options.key_pattern.set, options.key_pattern.get).to_lowercase(),
         "key_minimum": options.key_minimum,
         "key_maximum": options.key_maximum,

@@ -129,9 +129,8 @@ pub struct DoctorOptions {
 
 fn mode(word: &str) -> Result<String, String> {
     match word {
-        "off" | "pp" | "mpk" | "auto" => Ok(word.to_owned()),
-        "emulate" | "patch" => Err("this version cannot do it yet: use off, pp, mpk or auto".into()),
-        _ => Err("use off, pp, mpk or auto".into()),
+        "off" | "pp" | "mpk" | "emulate" | "patch" | "auto" => Ok(word.to_owned()),
+        _ => Err("use off, pp, mpk, emulate, patch or auto".into()),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Report<H = Heat> {
     pub frames: Vec<Frame>,
     /// Files that these addresses lie in.
     pub modules: Vec<Module>,
+    /// Mode `patch`: sites that were not patched, each of whose accesses took a fault. The most frequent first.
+    pub unpatched: Vec<Unpatched>,
 }
 
 /// A report without the objects' heat arrays: much smaller in memory, quicker to read.
@@ -67,6 +69,7 @@ impl<H> Default for Report<H> {
             timeline: Timeline::default(),
             frames: Vec::new(),
             modules: Vec::new(),
+            unpatched: Vec::new(),
         }
     }
 }
@@ -204,6 +207,22 @@ pub struct Limits {
     pub live_objects_omitted: u64,
     /// Sites with accesses that have no row in the timeline.
     pub timeline_sites_omitted: u64,
+}
+
+/// A site that mode `patch` could not patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unpatched {
+    /// Index in `modules`; null: no file's code.
+    pub module: Option<u32>,
+    /// Offset in the module, or the address.
+    pub offset: u64,
+    /// The code from there on, in hexadecimal.
+    pub bytes: String,
+    /// Why.
+    pub reason: String,
+    /// How often it has faulted.
+    pub faults: u64,
 }
 
 /// A code address of a call stack.

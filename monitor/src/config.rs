@@ -15,6 +15,10 @@ pub enum Mode {
     Pp,
     /// A memory protection key and single step.
     Mpk,
+    /// The instruction that faults runs in a copy that accesses the alias view: one signal an access.
+    Emulate,
+    /// The instruction that faults is rewritten to jump into translated code that counts its accesses: one signal a site.
+    Patch,
     /// The fastest exact mode that this machine can do.
     Auto,
 }
@@ -134,7 +138,14 @@ impl Config {
                 self.mode = choose(
                     "THERMALLOC_MODE",
                     value,
-                    &[("auto", Mode::Auto), ("off", Mode::Off), ("pp", Mode::Pp), ("mpk", Mode::Mpk)],
+                    &[
+                        ("auto", Mode::Auto),
+                        ("off", Mode::Off),
+                        ("pp", Mode::Pp),
+                        ("mpk", Mode::Mpk),
+                        ("emulate", Mode::Emulate),
+                        ("patch", Mode::Patch),
+                    ],
                 )?;
             }
             "THERMALLOC_ACCESS" => {

@@ -10,10 +10,12 @@
 use crate::actions;
 use crate::clock;
 use crate::config::{Config, Mode, View, Watched};
+use crate::emulate;
 use crate::handlers;
 use crate::heat;
 use crate::instrument;
 use crate::objects;
+use crate::patch;
 use crate::pku::{self, Key};
 use crate::probe;
 use crate::process;
@@ -59,7 +61,7 @@ static HOOKS: Hooks = Hooks {
 pub struct Settings {
     /// As asked for.
     pub config: Config,
-    /// The mode that runs: `pp` or `mpk`.
+    /// The mode that runs: `pp`, `mpk` or `emulate`.
     pub mode: &'static str,
     /// The view in force.
     pub view: View,
@@ -76,6 +78,8 @@ pub enum StartError {
     NoDispatch(Errno),
     /// The heap has been set up already, with a view that cannot be watched.
     NoHeap,
+    /// There is no alias view, or the program uses the gs register that leads there.
+    NoAlias,
     /// No room for the heat accounts.
     NoTables(heat::InitError),
     /// No memory for the tables.
@@ -101,6 +105,10 @@ impl fmt::Display for StartError {
             Self::NoHeap => {
                 write!(f, "the heap could not be set up; is the address space limited (ulimit -v)?")
             }
+            Self::NoAlias => write!(
+                f,
+                "modes emulate and patch need the alias view of the heap and the gs register, and one of them is taken; use --mode pp"
+            ),
             Self::NoTables(error) => write!(f, "{error}"),
             Self::NoMemory(errno) => write!(f, "no memory for the monitor's tables (errno {})", errno.0),
             Self::OtherThreads => {
@@ -178,7 +186,20 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     objects::configure(config);
     report::configure(config);
     *SETTINGS.lock() = Some(Settings { config: config.clone(), mode, view });
+    let aliased = matches!(config.mode, Mode::Emulate | Mode::Patch);
+    if aliased && !(view == View::Alias && emulate::start(displacement())) {
+        return Err(StartError::NoAlias);
+    }
+    if config.mode == Mode::Patch {
+        patch::start(config.access == Watched::ReadsAndWrites);
+    }
     enroll(method, config.access)
+}
+
+/// From the program view to the alias view.
+fn displacement() -> usize {
+    let start = alloc::arena().start;
+    alloc::alias_of(start) - start
 }
 
 /// Puts the calling thread, and the process with it, under watch.
@@ -222,6 +243,8 @@ fn choose_method(mode: Mode) -> Result<(Method, &'static str), StartError> {
             Ok((Method::Pages, "pp"))
         }
         (_, Ok(key)) => Ok((Method::Key(key), "mpk")),
+        (Mode::Emulate, key) => Ok((key.map_or(Method::Pages, Method::Key), "emulate")),
+        (Mode::Patch, key) => Ok((key.map_or(Method::Pages, Method::Key), "patch")),
         (Mode::Mpk, Err(errno)) => Err(StartError::NoKey(errno)),
         (_, Err(_)) => Ok((Method::Pages, "pp")),
     }
@@ -277,7 +300,7 @@ pub fn pause_for_sandbox() {
     }
 }
 
-/// The mode that runs: `pp`, `mpk`, or `off`.
+/// The mode that runs: `pp`, `mpk`, `emulate`, or `off`.
 pub fn mode_name() -> &'static str {
     SETTINGS.lock().as_ref().map_or("off", |settings| settings.mode)
 }

@@ -10,12 +10,14 @@
 #![allow(unsafe_code)]
 
 use crate::control;
+use crate::emulate;
 use crate::exec;
 use crate::frame::Frame;
 use crate::heat;
 use crate::kernel_call::{self, Place};
 use crate::mappings;
 use crate::memory;
+use crate::patch;
 use crate::pku;
 use crate::process;
 use crate::protect::{self, Method};
@@ -64,6 +66,9 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
         let waiting = signals::settle(thread, state, frame);
         signals::deliver(thread, state, frame, waiting);
     }
+    if thread.counts_inline() {
+        patch::count(true);
+    }
     thread.set_handling(false);
     if control::dispatches() {
         thread.catch_calls();
@@ -88,6 +93,9 @@ fn in_runtime(thread: &Thread, frame: &mut Frame) {
     }
     // SAFETY: faults of the runtime do not nest: what follows touches no watched memory.
     let peek = unsafe { thread.peek() };
+    if patch::on_trap(frame) {
+        return;
+    }
     if frame.info.signo == libc::SIGTRAP && rewrite::is_site(frame.context.rip) {
         call_for_runtime(frame);
         return;
@@ -132,12 +140,21 @@ fn call_for_runtime(frame: &mut Frame) {
     frame.context.rip += 1;
 }
 
-fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
+fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
+    if patch::on_trap(frame) {
+        return;
+    }
+    if thread.counts_inline() {
+        // What the runtime accesses from here on is not the program's.
+        patch::count(false);
+    }
+    state.emulator.settle(frame, thread.ordinal.load(Ordering::Relaxed));
     let synchronous = is_synchronous(frame);
     if synchronous && serve(thread, state, frame) {
         return;
     }
     step::cancel(state, frame, thread.ordinal.load(Ordering::Relaxed));
+    patch::settle(frame);
     if synchronous
         && frame.info.signo == libc::SIGSYS
         && kernel_call::place(frame.context.rip) == Place::After
@@ -150,12 +167,12 @@ fn act(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) {
 }
 
 /// Deals with what the monitor itself has brought about; false if the signal is the program's.
-fn serve(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
+fn serve(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let rip = frame.context.rip;
     match frame.info.signo {
         libc::SIGSEGV if heat::on_sheet_fault(frame.info.address as usize) => true,
-        libc::SIGSEGV => step::on_fault(state, frame) == Fault::Resumed,
+        libc::SIGSEGV => step::on_fault(thread, state, frame) == Fault::Resumed,
         libc::SIGTRAP if step::owns_trap(state, frame) => {
             let program_wants_it = step::finish(state, frame, ordinal);
             !program_wants_it
@@ -210,6 +227,7 @@ fn on_call(thread: &Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64
         | libc::SYS_munmap
         | libc::SYS_madvise
         | libc::SYS_mremap => mappings::answer(nr, &args),
+        libc::SYS_arch_prctl if emulate::is_on() => emulate::arch_prctl(&args),
         // The program would take the monitor's eyes away.
         libc::SYS_prctl if args[0] == PR_SET_SYSCALL_USER_DISPATCH => Some(Err(libc::EINVAL)),
         libc::SYS_seccomp => {

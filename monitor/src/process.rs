@@ -10,12 +10,14 @@
 
 use crate::actions;
 use crate::clock;
+use crate::code;
 use crate::control;
 use crate::exec;
 use crate::frame::Frame;
 use crate::heat;
 use crate::kernel_call::{self, After};
 use crate::memory;
+use crate::patch;
 use crate::protect;
 use crate::registrations;
 use crate::report::{self, End};
@@ -122,6 +124,7 @@ fn keep_handlers(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: 
 }
 
 fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &Request) {
+    code::share();
     let Ok(new) = thread::new_block() else {
         frame.context.rax = -i64::from(libc::EAGAIN) as u64;
         return;
@@ -144,6 +147,8 @@ fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &
     if request.flags & libc::CLONE_SETTLS as u64 == 0 {
         // It runs on its creator's thread pointer, and so on its creator's slot.
         new.keep_slot();
+        // Translated code keeps a thread's words behind its thread pointer.
+        patch::stop();
     }
     let mask = frame.mask;
     kernel_call::begin(state, frame, nr, gate::clone());
@@ -259,6 +264,7 @@ fn become_child(thread: &Thread, state: &mut HandlerState, word: usize) {
     // First of all: threads that exist no more may have held these when the process was copied.
     protect::release_lock();
     actions::forked();
+    patch::forked();
     thread::forked();
     ENDING.store(false, Ordering::SeqCst);
     // SAFETY: the child of a fork, whose parent waits; nobody is inside the allocator, for the world stood still.

@@ -13,6 +13,7 @@ use crate::config::{Config, Watched};
 use crate::control::{self, Settings};
 use crate::errno::KeptErrno;
 use crate::heat;
+use crate::patch;
 use crate::probe;
 use crate::process;
 use crate::unwind;
@@ -167,7 +168,24 @@ fn header(end: End, status: i32, settings: Option<&Settings>) -> heat::Header {
             })
             .collect(),
         warnings: Vec::new(),
+        unpatched: unpatched(),
     }
+}
+
+/// Sites at most that the report names as not patched.
+const UNPATCHED: usize = 1000;
+
+fn unpatched() -> Vec<format::Unpatched> {
+    let mut refused = patch::refused();
+    refused.sort_by_key(|refusal| core::cmp::Reverse(refusal.faults));
+    refused.truncate(UNPATCHED);
+    let entries = refused.into_iter().map(|refusal| {
+        let place = unwind::modules::locate_known(refusal.ip);
+        let (module, offset) = place.map_or((None, refusal.ip), |(module, offset)| (Some(module), offset));
+        let bytes = refusal.code.iter().map(|byte| std::format!("{byte:02x}")).collect();
+        format::Unpatched { module, offset, bytes, reason: refusal.why.to_owned(), faults: refusal.faults }
+    });
+    entries.collect()
 }
 
 fn config_of(settings: &Settings) -> format::Config {

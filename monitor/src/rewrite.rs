@@ -75,7 +75,7 @@ fn replace(at: usize) -> Result<(), Errno> {
 }
 
 /// Readable, executable mappings of files, by `/proc/self/maps`.
-fn executable_mappings() -> Vec<Range<usize>> {
+pub fn executable_mappings() -> Vec<Range<usize>> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(mapping).collect()
 }

@@ -42,6 +42,13 @@ pub fn gs_base() -> u64 {
     base
 }
 
+/// Sets the base of gs; false if the kernel refuses.
+pub fn set_gs_base(base: u64) -> bool {
+    const ARCH_SET_GS: usize = 0x1001;
+    // SAFETY: nothing of the runtime uses gs.
+    unsafe { syscall(libc::SYS_arch_prctl, &[ARCH_SET_GS, base as usize]) == 0 }
+}
+
 /// arch_prctl with ARCH_GET_FS or ARCH_GET_GS.
 fn ask(code: usize) -> u64 {
     let mut base = 0u64;

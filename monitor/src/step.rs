@@ -15,16 +15,20 @@
 use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::control;
+use crate::emulate;
 use crate::frame::{Frame, TRAP_FLAG};
 use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
 use crate::operands::decode::MAX_LEN;
-use crate::operands::{self, Accesses, Class, Decoded, DecoderState, Registers, RepString, XsaveArea};
+use crate::operands::{
+    self, Accesses, Class, Decoded, DecoderState, Registers, RepString, StringOp, XsaveArea,
+};
+use crate::patch::{self, Place};
 use crate::protect::{self, Method};
 use crate::rep;
 use crate::segments;
-use crate::thread::HandlerState;
+use crate::thread::{HandlerState, Thread};
 use crate::totals::TOTALS;
 use crate::world;
 use core::ops::Range;
@@ -80,16 +84,54 @@ struct StringRun {
     stub: rep::Stub,
     before: Registers,
     next: u64,
+    /// What the stub's source and destination pointers are ahead of the program's: operands in the alias view need no
+    /// page opened.
+    ahead: [u64; 2],
 }
 
 impl StringRun {
+    /// Adds to or takes from the pointers what they are ahead.
+    fn shift(&self, frame: &mut Frame, by: fn(u64, u64) -> u64) {
+        frame.context.rsi = by(frame.context.rsi, self.ahead[0]);
+        frame.context.rdi = by(frame.context.rdi, self.ahead[1]);
+    }
+
+    /// Whether an operand of this kind is accessed in the program view.
+    fn opens(&self, kind: Kind) -> bool {
+        match (self.string.op, kind) {
+            // Which of two loads it is does not show: either in the program view opens.
+            (StringOp::Cmps, _) => self.ahead.contains(&0),
+            (StringOp::Lods, _) | (StringOp::Movs, Kind::Read) => self.ahead[0] == 0,
+            (StringOp::Stos | StringOp::Scas | StringOp::Movs, _) => self.ahead[1] == 0,
+        }
+    }
+
     /// What has been accessed by now.
     fn done(&self, frame: &Frame) -> Accesses {
         self.string.done_ranges(&self.before, &registers_of(frame))
     }
 }
 
-fn of_program(access: &operands::Access) -> Access {
+/// How far the pointers of a string instruction are to go ahead: to the alias view, where instructions are emulated and the
+/// operand lies wholly in the arena.
+fn ahead(string: &RepString, registers: &Registers) -> [u64; 2] {
+    if !emulate::is_on() {
+        return [0, 0];
+    }
+    let arena = alloc::arena();
+    let displacement = (alloc::alias_of(arena.start) - arena.start) as u64;
+    let within = |access: &operands::Access| {
+        access.addr as usize >= arena.start && access.addr.saturating_add(access.len) as usize <= arena.end
+    };
+    let ranges = string.max_ranges(registers);
+    let mut ranges = ranges.iter();
+    let mut of = |uses: bool| if uses && ranges.next().is_some_and(within) { displacement } else { 0 };
+    let source = of(matches!(string.op, StringOp::Movs | StringOp::Lods | StringOp::Cmps));
+    [source, of(string.op != StringOp::Lods)]
+}
+
+/// An access of the decoder's as the accounts take it.
+pub fn of_program(access: &operands::Access) -> Access {
     let kind = match access.kind {
         operands::Kind::Read => Kind::Read,
         operands::Kind::Write => Kind::Write,
@@ -157,7 +199,7 @@ pub fn is_watched(address: usize, len: usize, kind: Kind) -> bool {
 }
 
 /// Decides what a SIGSEGV is; if it is an access to watched memory, lets the instruction run.
-pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
+pub fn on_fault(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -> Fault {
     let address = frame.info.address as usize;
     let store = frame.context.err & FAULT_STORE != 0;
     let fetch = frame.context.err & FAULT_FETCH != 0;
@@ -187,7 +229,23 @@ pub fn on_fault(state: &mut HandlerState, frame: &mut Frame) -> Fault {
     if state.step.is_running() {
         return also_open(&mut state.step, address);
     }
-    begin(state, frame, address, fetch);
+    let place = patch::place(frame.context.rip);
+    if !fetch && patch::resume(thread, frame, place) {
+        return Fault::Resumed;
+    }
+    let thread = thread.ordinal.load(Ordering::Relaxed);
+    if place == Place::Between && emulate_original(state, frame, thread) {
+        return Fault::Resumed;
+    }
+    let registers = registers_of(frame);
+    let (decoded, code) = decode(&mut state.decoder, frame, &registers);
+    if place == Place::Between {
+        // Translated code accesses the thread's own words, which lie in the heap.
+        begin(state, frame, address, fetch, &registers, &decoded);
+        state.step.count = 0;
+    } else if fetch || !state.emulator.resume(frame, &decoded, &code, &registers, thread) {
+        begin(state, frame, address, fetch, &registers, &decoded);
+    }
     Fault::Resumed
 }
 
@@ -204,10 +262,31 @@ fn also_open(step: &mut Step, address: usize) -> Fault {
     if step.open(address..address + 1) { Fault::Resumed } else { Fault::Foreign }
 }
 
-fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: bool) {
-    world::enter();
+/// A fault in the midst of translated code: emulates the original instruction instead, if that can be done.
+fn emulate_original(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool {
+    let before = frame.context;
+    patch::settle(frame);
     let registers = registers_of(frame);
-    let decoded = decode(&mut state.decoder, frame, &registers);
+    let emulated = patch::original(frame.context.rip).is_some_and(|code| {
+        let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
+        let decoded = state.decoder.decode(&code, &registers, &vectors);
+        state.emulator.resume(frame, &decoded, &code, &registers, thread)
+    });
+    if !emulated {
+        frame.context = before;
+    }
+    emulated
+}
+
+fn begin(
+    state: &mut HandlerState,
+    frame: &mut Frame,
+    address: usize,
+    fetch: bool,
+    registers: &Registers,
+    decoded: &Decoded,
+) {
+    world::enter();
     let step = &mut state.step;
     step.count = 0;
     step.opened_count = 0;
@@ -224,17 +303,20 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
         && let Some(stub) = rep::stub(&string)
     {
         let next = frame.context.rip + u64::from(decoded.len);
-        running.string = Some(StringRun { string, stub, before: registers, next });
+        running.string =
+            Some(StringRun { string, stub, before: *registers, next, ahead: ahead(&string, registers) });
     }
     for access in decoded.accesses.iter().map(of_program) {
         if is_watched(access.addr, access.len, access.kind) {
-            step.open(access.addr..access.addr.saturating_add(access.len));
+            if running.string.is_none_or(|run| run.opens(access.kind)) {
+                step.open(access.addr..access.addr.saturating_add(access.len));
+            }
             if running.string.is_none() {
                 step.note(access);
             }
         }
     }
-    if !step.has_opened(address) {
+    if !step.has_opened(address) && running.string.is_none_or(|run| run.ahead == [0, 0]) {
         // Where the decoder knows all accesses, this is a touch without a transfer: a cache-line flush, say.
         step.open(address..address + 1);
         let unknown = !decoded.complete || decoded.class == Class::Invalid;
@@ -252,6 +334,7 @@ fn begin(state: &mut HandlerState, frame: &mut Frame, address: usize, fetch: boo
     match running.string {
         Some(run) => {
             frame.context.rip = run.stub.start;
+            run.shift(frame, u64::wrapping_add);
             frame.context.eflags &= !TRAP_FLAG;
         }
         None => frame.context.eflags |= TRAP_FLAG,
@@ -272,6 +355,7 @@ pub fn owns_trap(state: &HandlerState, frame: &Frame) -> bool {
 pub fn finish(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool {
     let Some(running) = state.step.running else { return false };
     if let Some(run) = running.string {
+        run.shift(frame, u64::wrapping_sub);
         for access in run.done(frame).iter().map(of_program) {
             if is_watched(access.addr, access.len, access.kind) {
                 state.step.note(access);
@@ -298,6 +382,7 @@ pub fn cancel(state: &mut HandlerState, frame: &mut Frame, thread: u32) {
     let Some(running) = state.step.running else { return };
     if let Some(run) = running.string {
         // As on the bare machine, the elements done so far stay done and the registers say how many.
+        run.shift(frame, u64::wrapping_sub);
         let now = clock::now();
         for access in run.done(frame).iter().map(of_program) {
             if is_watched(access.addr, access.len, access.kind) {
@@ -339,7 +424,7 @@ fn restore(step: &mut Step, frame: &mut Frame, running: &Running) {
 /// A gather or scatter has stopped at a fault after some lanes, whose mask bits it has cleared: what the
 /// registers still ask for has not been accessed yet. The rest faults again.
 fn keep_done_lanes(state: &mut HandlerState, frame: &Frame) {
-    let rest = decode(&mut state.decoder, frame, &registers_of(frame));
+    let (rest, _) = decode(&mut state.decoder, frame, &registers_of(frame));
     let watched = rest.accesses.iter().map(of_program).filter(|a| is_watched(a.addr, a.len, a.kind));
     state.step.count = state.step.count.saturating_sub(watched.count());
 }
@@ -357,7 +442,7 @@ fn hide_trap_flag(frame: &Frame, traced: bool) {
     }
 }
 
-fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> Decoded {
+fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> (Decoded, [u8; MAX_LEN]) {
     let mut code = [0u8; MAX_LEN];
     let rip = frame.context.rip as usize;
     let to_page_end = (thermalloc_sys::mem::PAGE - rip % thermalloc_sys::mem::PAGE).min(code.len());
@@ -369,7 +454,7 @@ fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> Dec
         }
     }
     let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
-    state.decode(&code[..len], registers, &vectors)
+    (state.decode(&code[..len], registers, &vectors), code)
 }
 
 /// The registers that operands are computed from.

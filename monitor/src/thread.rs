@@ -18,12 +18,14 @@
 
 use crate::actions::{RESERVED, bit};
 use crate::clock;
+use crate::emulate::Emulator;
 use crate::errno::KeptErrno;
 use crate::frame::{Frame, Info, Stack};
 use crate::heat::{self, Sheet};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
 use crate::own_stack;
+use crate::patch;
 use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
 use crate::registrations::Registrations;
@@ -81,6 +83,8 @@ pub struct Thread {
     handling: Cell<bool>,
     /// Where inline code counts the thread's accesses.
     sheet: Cell<Option<&'static Sheet>>,
+    /// Whether translated code finds the sheet.
+    counts_inline: Cell<bool>,
     /// When what it holds is next to be charged.
     collect_ns: Cell<u64>,
     handler: UnsafeCell<HandlerState>,
@@ -93,6 +97,8 @@ pub struct Thread {
 pub struct HandlerState {
     /// The step in progress.
     pub step: Step,
+    /// Stubs of emulated instructions.
+    pub emulator: Emulator,
     /// The system call in progress.
     pub call: Call,
     /// Calls that a vfork child's calls have displaced, with the process that made them: the child's parent, on the
@@ -233,6 +239,17 @@ impl Thread {
         self.late.take()
     }
 
+    /// Whether translated code counts the thread's accesses.
+    #[inline]
+    pub fn counts_inline(&self) -> bool {
+        self.counts_inline.get()
+    }
+
+    /// See [`counts_inline`](Self::counts_inline).
+    pub fn set_counts_inline(&self) {
+        self.counts_inline.set(true);
+    }
+
     /// The thread's sheet, if it has one.
     pub fn sheet(&self) -> Option<&'static Sheet> {
         self.sheet.get()
@@ -365,6 +382,9 @@ impl Runtime {
         if depth == 0 {
             world::enter();
             thread.allow_calls();
+            if thread.counts_inline() {
+                patch::count(false);
+            }
         }
         Self { thread, _errno: KeptErrno::keep() }
     }
@@ -381,6 +401,9 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         let depth = self.thread.depth.get() - 1;
         if depth == 0 {
+            if self.thread.counts_inline() {
+                patch::count(true);
+            }
             self.thread.catch_calls();
             world::leave();
         }
@@ -458,6 +481,7 @@ pub fn new_block() -> Result<&'static Thread, Errno> {
     thread.late.set(None);
     thread.keeps_slot.set(false);
     thread.sheet.set(None);
+    thread.counts_inline.set(false);
     thread.collect_ns.set(0);
     thread.handling.set(false);
     thread.tid.store(0, Ordering::Relaxed);
@@ -517,6 +541,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
         // Fields that are not written stay zero, which is valid for all of them.
         (&raw mut (*thread).handler).write(UnsafeCell::new(HandlerState {
             step: Step::default(),
+            emulator: Emulator::default(),
             call: Call::default(),
             suspended: Vec::with_capacity(4),
             altstack: Stack::DISABLED,

@@ -10,6 +10,7 @@
 
 use crate::gate::syscall;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// A positive `errno` value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +49,19 @@ pub fn reserve(hint: usize, len: usize) -> Result<NonNull<u8>, Errno> {
     map_with(hint, len, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
 }
 
+/// Where large reservations go: far from the loaded files, whose neighbourhood is wanted for code.
+static FAR: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
+/// What is large, in bytes.
+const LARGE: usize = 16 << 20;
+
+/// A place for a mapping whose place does not matter; 0: the kernel's choice.
+fn far(len: usize) -> usize {
+    if len < LARGE { 0 } else { FAR.fetch_add(len.next_multiple_of(1 << 30) + (1 << 30), Ordering::Relaxed) }
+}
+
 fn map_with(hint: usize, len: usize, prot: i32, flags: i32, fd: i32) -> Result<NonNull<u8>, Errno> {
     let flags = flags | libc::MAP_NORESERVE;
+    let hint = if hint == 0 { far(len) } else { hint };
     // SAFETY: without MAP_FIXED the kernel chooses free addresses; nothing mapped is touched.
     let at = check(unsafe {
         syscall(libc::SYS_mmap, &[hint, len, prot as usize, flags as usize, fd as isize as usize, 0])

@@ -11,6 +11,10 @@ pub enum Mode {
     Pp,
     /// A protection key and single step.
     Mpk,
+    /// Instructions run in copies that access the alias view.
+    Emulate,
+    /// Instructions are rewritten.
+    Patch,
 }
 
 impl Mode {
@@ -20,6 +24,8 @@ impl Mode {
             Mode::Off => "off",
             Mode::Pp => "pp",
             Mode::Mpk => "mpk",
+            Mode::Emulate => "emulate",
+            Mode::Patch => "patch",
         }
     }
 
@@ -30,7 +36,7 @@ impl Mode {
 
     /// Whether accesses are seen exactly while several threads run.
     pub fn exact_with_threads(self) -> bool {
-        self == Mode::Mpk
+        matches!(self, Mode::Mpk | Mode::Emulate | Mode::Patch)
     }
 }
 
@@ -53,12 +59,17 @@ pub fn emulated() -> bool {
     env::var_os("THERMALLOC_TEST_EMULATED").is_some()
 }
 
-/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk`), without `mpk` where the CPU has no
+/// Whether to run what takes long under emulation, too, and at full length: `THERMALLOC_PKU_VM_ALL=1`.
+pub fn everything() -> bool {
+    env::var("THERMALLOC_PKU_VM_ALL").as_deref() == Ok("1")
+}
+
+/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate,patch`), without `mpk` where the CPU has no
 /// protection keys; the test `pku_vm` covers it then.
 pub fn modes() -> Vec<Mode> {
-    let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk".to_owned());
+    let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk,emulate,patch".to_owned());
     let pku = has_pku();
-    let known = [Mode::Off, Mode::Pp, Mode::Mpk];
+    let known = [Mode::Off, Mode::Pp, Mode::Mpk, Mode::Emulate, Mode::Patch];
     known
         .into_iter()
         .filter(|mode| wanted.split(',').any(|name| name == mode.name()) && (pku || *mode != Mode::Mpk))

@@ -10,7 +10,11 @@ use std::time::Duration;
 
 /// How long a program may take before it counts as hanging: far more than any needs, and more under emulation.
 pub fn limit() -> Duration {
-    Duration::from_secs(if modes::emulated() { 600 } else { 150 })
+    Duration::from_secs(match (modes::emulated(), modes::everything()) {
+        (true, true) => 3600,
+        (true, false) => 600,
+        (false, _) => 150,
+    })
 }
 
 /// Prepares `program` under `thermalloc run`; each process that it starts leaves a report in `reports`.

@@ -101,10 +101,14 @@ impl Report {
         self.0["host"]["sud"].as_bool().expect("host.sud")
     }
 
+    /// All objects that are listed.
+    pub fn objects(&self) -> &[Value] {
+        self.0["objects"].as_array().expect("objects")
+    }
+
     /// The live objects by address.
     pub fn live_objects(&self) -> HashMap<u64, ObjectHeat> {
-        let objects = self.0["objects"].as_array().expect("objects");
-        objects
+        self.objects()
             .iter()
             .filter(|object| object["free_ns"].is_null())
             .map(|object| (number(object, "addr"), heat_of(object)))

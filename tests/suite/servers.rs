@@ -1,12 +1,14 @@
 //! Servers under load. The load itself runs without the monitor and verifies the replies.
 
+use serde_json::Value;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use thermalloc_tests::modes::{Mode, modes};
+use thermalloc_tests::modes::{Mode, everything, modes};
 use thermalloc_tests::places::{self, Scratch};
-use thermalloc_tests::report::Report;
+use thermalloc_tests::report::{Report, number};
 use thermalloc_tests::{monitored, process};
 
 fn free_port() -> String {
@@ -159,5 +161,92 @@ fn memcached() {
     for mode in native_and_modes() {
         let status = memcached_session(mode);
         assert_eq!(status, *native.get_or_insert(status), "memcached in mode {mode:?}");
+    }
+}
+
+/// As many keys as the slab classes between the sizes can tell apart.
+const KEYS: usize = 12;
+const LAST_KEY: &str = "11";
+const SIZES: &str = "3000-9000";
+
+/// Requests of the load by key, as the load generator counts them: its results by number of the key.
+fn gets_by_key(results: &Path) -> Vec<u64> {
+    let results = std::fs::read(results).expect("the load generator's results");
+    let results: Value = serde_json::from_slice(&results).expect("JSON");
+    assert_eq!(results["misses"], 0, "{results}");
+    let mut gets = vec![0; KEYS];
+    for key in results["keys"].as_array().expect("keys") {
+        let name = key["key"].as_str().expect("a key's name");
+        gets[name.trim_start_matches("memtier-").parse::<usize>().expect("a key's number")] =
+            number(key, "gets");
+    }
+    gets
+}
+
+/// memcached's slab pages in the order of their allocation.
+fn slab_pages(report: &Report) -> Vec<Value> {
+    const SLAB_PAGE: u64 = 1 << 20;
+    let objects = report.objects().iter();
+    let mut pages: Vec<Value> =
+        objects.filter(|object| number(object, "size") == SLAB_PAGE).cloned().collect();
+    pages.sort_by_key(|object| number(object, "alloc_ns"));
+    pages
+}
+
+/// Each key's item has a slab class, so a slab page, so an object of its own: they were stored in the order of the keys.
+fn keys_are_as_hot_as_their_objects(mode: Mode) {
+    let folder = Scratch::new("hot-keys");
+    let port = free_port();
+    let ready = || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok();
+    let arguments =
+        ["-u", "root", "-l", "127.0.0.1", "-p", &port, "-t", "1", "-n", "1000", "-f", "1.05", "-U", "0"];
+    let server = start(Some(mode), &folder, "memcached", &arguments, ready);
+    let results = Scratch::new("load");
+    let results = results.path().join("load");
+    let mut load = process::command(&places::release("bench-memcached"));
+    load.args([
+        "--server",
+        "127.0.0.1",
+        "--port",
+        &port,
+        "--threads",
+        "1",
+        "--clients",
+        "1",
+        "--pipeline",
+        "8",
+    ]);
+    load.args(["--populate", "--key-maximum", LAST_KEY, "--key-pattern", "Z:Z", "--data-size-range", SIZES]);
+    load.args([
+        "--requests",
+        if everything() { "5000" } else { "500" },
+        "--timeout",
+        "600",
+        "--json-out-file",
+    ]);
+    let said = client(load.arg(&results));
+    process::signal(&server.0, "TERM");
+    assert_eq!(stopped(server), 0, "{mode}: memcached");
+    let reports = Report::read_all(folder.path());
+    let [report] = &reports[..] else { panic!("{mode}: {} reports instead of one", reports.len()) };
+    let gets = gets_by_key(&results);
+    let pages = slab_pages(report);
+    assert_eq!(pages.len(), KEYS, "{mode}: slab pages");
+    let reads: Vec<u64> = pages.iter().map(|page| number(page, "reads")).collect();
+    let accesses = report.total("reads") + report.total("writes");
+    println!("{mode}: {accesses} accesses, gets {gets:?}, reads {reads:?}\n{said}");
+    for (a, b) in (0..KEYS).flat_map(|a| (0..KEYS).map(move |b| (a, b))) {
+        // What is as good as equal has no order.
+        if gets[a] > gets[b] + gets[b] / 5 + 4 {
+            assert!(reads[a] > reads[b], "{mode}: key {a} is hotter than key {b}: {gets:?}, {reads:?}");
+        }
+        assert!(reads[a] >= gets[a], "{mode}: {gets:?}, {reads:?}");
+    }
+}
+
+#[test]
+fn hot_keys_are_hot_objects() {
+    for mode in modes().into_iter().filter(|mode| mode.monitors()) {
+        keys_are_as_hot_as_their_objects(mode);
     }
 }

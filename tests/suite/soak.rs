@@ -1,4 +1,5 @@
-//! A short soak; `THERMALLOC_SOAK_SECONDS` makes it a long one.
+//! A short soak; `THERMALLOC_SOAK_SECONDS` makes it a long one. What it may hold is filled before the clock starts, so that
+//! memory must not grow from then on.
 
 use std::env;
 use std::time::Duration;
@@ -24,6 +25,35 @@ fn threads_allocating_at_random_keep_their_contents() {
             "{mode}: {}",
             outcome.error_text()
         );
+        assert_no_growth(&memory_kib(&outcome.error_text()), &mode.to_string());
         assert_eq!(Report::read_all(scratch.path()).len(), usize::from(mode.monitors()), "{mode}: reports");
     }
+}
+
+/// The memory after each tenth of the time, the start before them, as the victim prints it.
+fn memory_kib(text: &str) -> Vec<u64> {
+    let lines =
+        text.lines().filter_map(|line| line.split_once("memory ")?.1.strip_suffix(" KiB")?.parse().ok());
+    let samples: Vec<u64> = lines.collect();
+    assert_eq!(samples.len(), 11, "{text}");
+    samples
+}
+
+/// Compares the largest of the last third with the largest of the first: single samples go up and down by themselves.
+fn assert_no_growth(samples: &[u64], what: &str) {
+    const PERCENT: u64 = 12;
+    let most = |part: &[u64]| *part.iter().max().expect("samples");
+    let (early, late) = (most(&samples[1..=3]), most(&samples[8..=10]));
+    assert!(
+        late * 100 <= early * (100 + PERCENT),
+        "{what}: memory grows from {early} to {late} KiB: {samples:?}"
+    );
+}
+
+#[test]
+fn growth_is_noticed() {
+    let flat = [90, 100, 104, 99, 103, 101, 104, 102, 106, 100, 108];
+    assert_no_growth(&flat, "flat");
+    let leak: Vec<u64> = (0..11).map(|tenth| 100 + 3 * tenth).collect();
+    assert!(std::panic::catch_unwind(|| assert_no_growth(&leak, "leak")).is_err());
 }

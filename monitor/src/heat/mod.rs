@@ -202,6 +202,13 @@ pub fn charge(access: &Access, thread: u32, now_ns: u64) {
     }
 }
 
+/// Takes back a charge: the access has not been made after all. `now_ns` is the charge's. Signal-safe.
+pub fn uncharge(access: &Access, thread: u32, now_ns: u64) {
+    if let Some(heat) = HEAT.get() {
+        heat.charge(&Allocator, &Tally { count: u64::MAX, ..Tally::one(*access) }, thread, now_ns);
+    }
+}
+
 /// The addresses to which inline code may count accesses.
 pub fn covered() -> Range<usize> {
     HEAT.get().map_or(0..0, |heat| heat.sheets.covered())

@@ -38,6 +38,8 @@ pub struct Header {
     /// Size classes with `id`, `chunk_size`, `per_slab` and `slabs`; the rest is filled in here. Classes without
     /// allocations are left out.
     pub classes: Vec<format::Class>,
+    /// Sites that were not patched.
+    pub unpatched: Vec<format::Unpatched>,
     /// Further warnings.
     pub warnings: Vec<String>,
 }
@@ -119,6 +121,7 @@ pub(super) fn build(
         config: format::Config { granule: heat.shadow.granule(), ..header.config },
         host: header.host,
         warnings: header.warnings,
+        unpatched: header.unpatched,
         ..Default::default()
     };
     report.classes = classes(heat, header.classes, &survey);

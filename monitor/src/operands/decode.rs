@@ -140,7 +140,7 @@ fn save_area(
 
 /// Directions of an operand. What the instruction set calls conditional is still transferred: a conditional
 /// move loads, a failing `cmpxchg` stores the old value; lanes are treated elsewhere.
-fn kinds(access: OpAccess) -> &'static [Kind] {
+pub fn kinds(access: OpAccess) -> &'static [Kind] {
     match access {
         OpAccess::Read | OpAccess::CondRead => &[Kind::Read],
         OpAccess::Write | OpAccess::CondWrite => &[Kind::Write],

@@ -1,0 +1,193 @@
+//! Patching: an instruction that has faulted on watched memory is rewritten to jump into a code cache, where its accesses
+//! are counted inline and made through the alias view; so it never faults again.
+//!
+//! Modules, lowest first:
+//! - `slots`: the thread's words that translated code uses.
+//! - `window`: what a jump over original code may look like.
+//! - `zone`: memory for translated code near a module.
+//! - `region`, `liveness`: the code that is translated together, and what it needs of the registers.
+//! - `assembler`, `emit`: translation.
+//! - `state`: what has been translated and patched. This module: the handlers' side.
+//!
+//! # Safety
+//! Code of loaded files is changed: to jumps into translations that do what it did.
+//!
+//! # Signal context
+//! Everything here runs in handlers that have interrupted code of the program, so the private heap may be used; one thread at a
+//! time, and handlers do not nest.
+
+mod assembler;
+mod emit;
+mod liveness;
+mod region;
+mod slots;
+mod state;
+mod window;
+mod zone;
+
+use crate::control;
+use crate::frame::Frame;
+use crate::heat;
+use crate::operands::decode::MAX_LEN;
+use crate::rewrite;
+use crate::segments;
+use crate::thread::Thread;
+use crate::world;
+use core::sync::atomic::{AtomicBool, Ordering};
+use slots::Slot;
+use state::State;
+use thermalloc_alloc as alloc;
+use thermalloc_sys::lock::Lock;
+
+static ON: AtomicBool = AtomicBool::new(false);
+static STATE: Lock<Option<Box<State>>> = Lock::new(None);
+
+/// `si_code` of a trap that an instruction has caused by itself.
+const SI_KERNEL: i32 = 0x80;
+
+/// Begins to patch. `loads`: whether loads are counted.
+pub fn start(loads: bool) {
+    *STATE.lock() = Some(Box::new(State::new(loads)));
+    ON.store(true, Ordering::Release);
+}
+
+/// Whether sites are patched.
+pub fn is_on() -> bool {
+    ON.load(Ordering::Acquire)
+}
+
+fn with_state<R>(act: impl FnOnce(&mut State) -> R) -> Option<R> {
+    if !is_on() {
+        return None;
+    }
+    STATE.lock().as_deref_mut().map(act)
+}
+
+/// Where a code address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Not in translated code.
+    Outside,
+    /// At the copy of an instruction, with the program's state in place.
+    Copy,
+    /// Among what counts and keeps.
+    Between,
+}
+
+/// Where a code address is.
+pub fn place(rip: u64) -> Place {
+    with_state(|state| state.place(rip)).unwrap_or(Place::Outside)
+}
+
+/// The code at an address of a module with patches, as it was before any.
+pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
+    with_state(|state| state.original(ip)).flatten()
+}
+
+/// If the thread is in translated code, puts it where it would be in the program.
+pub fn settle(frame: &mut Frame) {
+    with_state(|state| state.settle(frame));
+}
+
+/// A trap of the patches: a covered instruction, to which something jumped after all, or a counter that has wrapped. The frame is as the
+/// kernel made it.
+pub fn on_trap(frame: &mut Frame) -> bool {
+    let info = &frame.info;
+    let at = match (info.signo, info.code) {
+        (libc::SIGTRAP, SI_KERNEL) => frame.context.rip - 1,
+        (libc::SIGSEGV, SI_KERNEL) if info.address == 0 => frame.context.rip,
+        _ => return false,
+    };
+    with_state(|state| state.on_trap(frame, at)) == Some(true)
+}
+
+/// The instruction at RIP has faulted on watched memory: sends the thread to its translation, which is made now if there is none. False if
+/// it must be let through another way.
+pub fn resume(thread: &'static Thread, frame: &mut Frame, place: Place) -> bool {
+    if !is_on() {
+        return false;
+    }
+    let was_ready = thread.counts_inline();
+    if !was_ready && !make_ready(thread) {
+        return false;
+    }
+    if place != Place::Outside {
+        if was_ready {
+            return false;
+        }
+        settle(frame);
+    }
+    // Inside the gate, so that no fork copies half a patch.
+    world::enter();
+    let translation = enter(frame.context.rip);
+    world::leave();
+    if let Some(translation) = translation {
+        frame.context.rip = translation;
+    }
+    translation.is_some()
+}
+
+fn enter(ip: u64) -> Option<u64> {
+    if with_state(|state| state.knows(ip)) == Some(false) {
+        // Not under the lock: this asks libc, whose code may be patched.
+        let mappings = rewrite::executable_mappings();
+        with_state(|state| state.add_zone(ip, &mappings));
+    }
+    with_state(|state| state.enter(ip)).flatten()
+}
+
+/// Gives a thread what translated code needs.
+fn make_ready(thread: &'static Thread) -> bool {
+    if alloc::contains(segments::fs_base() as usize) {
+        return false;
+    }
+    let Some(sheet) = thread.need_sheet() else { return false };
+    slots::set(Slot::Narrow, sheet.bias() as u64);
+    slots::set(Slot::Wide, (sheet.bias() + sheet.wide()) as u64);
+    slots::set(Slot::Start, heat::covered().start as u64);
+    thread.set_counts_inline();
+    count(true);
+    true
+}
+
+/// Whether what the calling thread does from here on is the program's, and counted. Only for threads that count inline.
+pub fn count(counts: bool) {
+    let end = if counts && !control::is_paused() { heat::covered().end } else { 0 };
+    slots::set(Slot::End, end as u64);
+}
+
+/// No more patches, and those that are there are taken back.
+pub fn stop() {
+    forget(0..usize::MAX);
+    ON.store(false, Ordering::Release);
+}
+
+/// Executable memory is unmapped, or becomes writable.
+pub fn forget(range: core::ops::Range<usize>) {
+    with_state(|state| state.forget(range.start as u64..range.end as u64));
+}
+
+/// In a forked child: another thread may have held the lock when the process was copied, to look something up. Nobody
+/// was changing anything: that happens inside the gate.
+#[allow(unsafe_code)]
+pub fn forked() {
+    // SAFETY: the threads that could hold it are gone, and this one does not.
+    unsafe { STATE.unlock() };
+}
+
+/// A site that could not be patched.
+pub struct Refused {
+    /// Its address.
+    pub ip: u64,
+    /// The code from there on, as long as an instruction can be.
+    pub code: Vec<u8>,
+    /// Why.
+    pub why: &'static str,
+    /// How often it has faulted.
+    pub faults: u64,
+}
+
+/// Sites that could not be patched.
+pub fn refused() -> Vec<Refused> {
+    with_state(|state| state.refused()).unwrap_or_default()
+}

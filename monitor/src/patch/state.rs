@@ -1,0 +1,456 @@
+//! What has been translated and patched.
+//!
+//! # Safety
+//! Writes code: jumps into translations, and translations into the zones.
+//!
+//! # Signal context
+//! Under the lock of the parent module, in handlers.
+#![allow(unsafe_code)]
+
+use super::emit::{self, Bump, Piece, Rules, Wrap};
+use super::region::{self, MAX_LEN, Source};
+use super::slots::{self, Slot};
+use super::window::{JUMP, Window};
+use super::zone::Zone;
+use super::{Place, Refused};
+use crate::clock;
+use crate::code;
+use crate::emulate;
+use crate::frame::{Context, Frame};
+use crate::heat;
+use crate::rewrite;
+use crate::totals::TOTALS;
+use core::sync::atomic::{AtomicU32, Ordering};
+use iced_x86::{Instruction, InstructionInfoFactory, Register};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes of a body at most.
+const LARGEST_BODY: usize = 64 << 10;
+
+/// A body in its place.
+struct Placed {
+    len: u32,
+    pieces: Vec<Piece>,
+    wraps: Vec<Wrap>,
+}
+
+/// A patched site.
+struct Patch {
+    original: [u8; JUMP],
+    /// How often something came to a covered instruction.
+    traps: u32,
+}
+
+/// A site that is not patched.
+struct Refusal {
+    why: &'static str,
+    faults: u64,
+}
+
+/// Everything.
+pub struct State {
+    rules: Rules,
+    factory: InstructionInfoFactory,
+    zones: Vec<Zone>,
+    /// Original addresses and their translations.
+    translations: BTreeMap<u64, u64>,
+    bodies: BTreeMap<u64, Placed>,
+    /// Stubs and the sites that they belong to.
+    stubs: BTreeMap<u64, u64>,
+    patches: BTreeMap<u64, Patch>,
+    refused: BTreeMap<u64, Refusal>,
+}
+
+/// Code as it was before any patch.
+struct Original<'a> {
+    code: Range<u64>,
+    patches: &'a BTreeMap<u64, Patch>,
+    translations: &'a BTreeMap<u64, u64>,
+}
+
+impl Source for Original<'_> {
+    fn read(&self, ip: u64, bytes: &mut [u8; MAX_LEN]) -> usize {
+        if !self.code.contains(&ip) {
+            return 0;
+        }
+        let len = (self.code.end - ip).min(MAX_LEN as u64) as usize;
+        // SAFETY: code of a loaded file, which stays mapped while it runs.
+        unsafe { core::ptr::copy_nonoverlapping(ip as *const u8, bytes.as_mut_ptr(), len) };
+        for (&site, patch) in self.patches.range(ip.saturating_sub(JUMP as u64)..ip + len as u64) {
+            for (at, &byte) in (site..).zip(&patch.original) {
+                if let Some(into) =
+                    at.checked_sub(ip).and_then(|offset| bytes[..len].get_mut(offset as usize))
+                {
+                    *into = byte;
+                }
+            }
+        }
+        len
+    }
+
+    fn is_translated(&self, ip: u64) -> bool {
+        self.translations.contains_key(&ip)
+    }
+}
+
+impl State {
+    /// Nothing yet.
+    pub fn new(loads: bool) -> Self {
+        let low = rewrite::executable_mappings().iter().any(|mapping| mapping.start < 1 << 32);
+        Self {
+            rules: Rules { loads, low },
+            factory: InstructionInfoFactory::new(),
+            zones: Vec::new(),
+            translations: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            stubs: BTreeMap::new(),
+            patches: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// The translation of the instruction at `ip`, which is patched to lead there.
+    pub fn enter(&mut self, ip: u64) -> Option<u64> {
+        if let Some(refusal) = self.refused.get_mut(&ip) {
+            refusal.faults += 1;
+            return self.translations.get(&ip).copied();
+        }
+        match self.patch(ip) {
+            Ok(translation) => {
+                TOTALS.patched_sites.fetch_add(1, Ordering::Relaxed);
+                Some(translation)
+            }
+            Err(why) => {
+                self.refused.insert(ip, Refusal { why, faults: 1 });
+                self.translations.get(&ip).copied()
+            }
+        }
+    }
+
+    fn patch(&mut self, ip: u64) -> Result<u64, &'static str> {
+        let zone =
+            self.zones.iter().position(|zone| zone.code.contains(&ip)).ok_or("its module is unknown")?;
+        let starts = self.window(zone, ip)?;
+        let window = Window::new(ip, starts.iter().copied());
+        if self.patches.range(ip.saturating_sub(JUMP as u64 - 1)..ip + JUMP as u64).next().is_some() {
+            return Err("another patch overlaps");
+        }
+        if starts.iter().any(|start| !self.translations.contains_key(start)) {
+            self.translate(zone, ip)?;
+        }
+        if starts[1..].iter().any(|start| !self.translations.contains_key(start)) {
+            return Err("an instruction behind it cannot be moved");
+        }
+        let translation = *self.translations.get(&ip).ok_or("it could not be translated")?;
+        let jump = match window.jump(translation) {
+            Some(jump) => jump,
+            None => self.by_stub(zone, &window, ip, translation)?,
+        };
+        self.write(ip, jump)?;
+        Ok(translation)
+    }
+
+    /// Whether it is known what module an address is code of, or that it is none's.
+    pub fn knows(&self, ip: u64) -> bool {
+        self.zones.iter().any(|zone| zone.code.contains(&ip)) || self.refused.contains_key(&ip)
+    }
+
+    /// Makes a zone for the module that an address is code of, one of the files mapped executable at `mappings`.
+    pub fn add_zone(&mut self, ip: u64, mappings: &[Range<usize>]) {
+        let zone = Self::new_zone(ip, mappings);
+        match zone {
+            Ok(zone) => self.zones.push(zone),
+            Err(why) => drop(self.refused.insert(ip, Refusal { why, faults: 0 })),
+        }
+    }
+
+    fn new_zone(ip: u64, mappings: &[Range<usize>]) -> Result<Zone, &'static str> {
+        let own = replace as *const () as usize;
+        let mut mappings = mappings.iter();
+        let code = mappings.find(|mapping| mapping.contains(&(ip as usize))).ok_or("it is no file's code")?;
+        if code.contains(&own) {
+            return Err("it is the runtime's own");
+        }
+        Zone::new(code.start as u64..code.end as u64).ok_or("no room near its module")
+    }
+
+    fn source(&self, zone: usize) -> Original<'_> {
+        Original {
+            code: self.zones[zone].code.clone(),
+            patches: &self.patches,
+            translations: &self.translations,
+        }
+    }
+
+    /// Where the instructions begin that a jump at `ip` overwrites.
+    fn window(&self, zone: usize, ip: u64) -> Result<Vec<u64>, &'static str> {
+        let source = self.source(zone);
+        let mut starts = Vec::with_capacity(JUMP);
+        let mut at = ip;
+        while at < ip + JUMP as u64 {
+            let mut bytes = [0; MAX_LEN];
+            let len = source.read(at, &mut bytes);
+            let mut decoder =
+                iced_x86::Decoder::with_ip(64, &bytes[..len], at, iced_x86::DecoderOptions::NONE);
+            let instruction = decoder.decode();
+            if instruction.is_invalid() {
+                return Err("what follows it is no code");
+            }
+            starts.push(at);
+            at = instruction.next_ip();
+        }
+        Ok(starts)
+    }
+
+    fn translate(&mut self, zone: usize, ip: u64) -> Result<(), &'static str> {
+        let source = self.source(zone);
+        let items = region::build(&source, ip, ip + JUMP as u64).ok_or("what follows it cannot be moved")?;
+        let base = self.zones[zone].next();
+        let mut factory = core::mem::replace(&mut self.factory, InstructionInfoFactory::new());
+        let source = self.source(zone);
+        let body = emit::emit(&items, base, self.rules, &source, &mut factory, |ip| {
+            self.translations.get(&ip).copied()
+        });
+        self.factory = factory;
+        let body = body.ok_or("it could not be translated")?;
+        if body.code.len() > LARGEST_BODY || !self.zones[zone].has_room(body.code.len()) {
+            return Err("the code cache is full");
+        }
+        // SAFETY: room of the zone that nobody uses yet.
+        unsafe { code::write(base as usize, &body.code) }.map_err(|_| "code cannot be written")?;
+        self.zones[zone].take(body.code.len());
+        for (original, offset) in body.entries {
+            self.translations.entry(original).or_insert(base + u64::from(offset));
+        }
+        let placed = Placed { len: body.code.len() as u32, pieces: body.pieces, wraps: body.wraps };
+        self.bodies.insert(base, placed);
+        Ok(())
+    }
+
+    /// A jump to a jump, where the window does not let the first go all the way.
+    fn by_stub(
+        &mut self,
+        zone: usize,
+        window: &Window,
+        ip: u64,
+        translation: u64,
+    ) -> Result<[u8; JUMP], &'static str> {
+        let stub = self.zones[zone].stub(window).ok_or("no target fits its window")?;
+        let hop = Window::new(stub, []).jump(translation).ok_or("no target fits its window")?;
+        // SAFETY: room of the zone that nobody uses yet.
+        unsafe { code::write(stub as usize, &hop) }.map_err(|_| "code cannot be written")?;
+        self.stubs.insert(stub, ip);
+        window.jump(stub).ok_or("no target fits its window")
+    }
+
+    /// Replaces code by a jump, such that no thread ever executes half of it.
+    fn write(&mut self, site: u64, jump: [u8; JUMP]) -> Result<(), &'static str> {
+        let mut original = [0; JUMP];
+        // SAFETY: code of a loaded file.
+        unsafe { core::ptr::copy_nonoverlapping(site as *const u8, original.as_mut_ptr(), JUMP) };
+        // First of all, so that whoever meets the trap is sent on.
+        self.patches.insert(site, Patch { original, traps: 0 });
+        replace(site, &jump).map_err(|_| {
+            self.patches.remove(&site);
+            "code cannot be written"
+        })
+    }
+
+    /// See the parent module.
+    pub fn on_trap(&mut self, frame: &mut Frame, at: u64) -> bool {
+        if let Some((base, wrap)) = self.wrap_at(at) {
+            let counter = register(&frame.context, wrap.cell) as usize + usize::from(wrap.offset);
+            heat::on_wrap(counter, clock::now());
+            frame.context.rip = base + u64::from(wrap.resume);
+            return true;
+        }
+        let Some((&site, patch)) = self.patches.range_mut(..=at).next_back() else { return false };
+        if at >= site + JUMP as u64 {
+            return false;
+        }
+        patch.traps += 1;
+        let Some(&translation) = self.translations.get(&at) else { return false };
+        frame.context.rip = translation;
+        true
+    }
+
+    fn wrap_at(&self, at: u64) -> Option<(u64, Wrap)> {
+        let (&base, body) = self.bodies.range(..=at).next_back()?;
+        let wrap = body.wraps.iter().find(|wrap| base + u64::from(wrap.at) == at)?;
+        Some((base, *wrap))
+    }
+
+    /// See the parent module.
+    pub fn original(&self, ip: u64) -> Option<[u8; MAX_LEN]> {
+        let zone = self.zones.iter().position(|zone| zone.code.contains(&ip))?;
+        let mut bytes = [0; MAX_LEN];
+        self.source(zone).read(ip, &mut bytes);
+        Some(bytes)
+    }
+
+    /// See the parent module.
+    pub fn place(&self, rip: u64) -> Place {
+        if !self.is_ours(rip) || self.stubs.contains_key(&rip) {
+            return Place::Outside;
+        }
+        match self.piece(rip) {
+            Some((piece, offset)) if offset == piece.main => Place::Copy,
+            Some(_) => Place::Between,
+            None => Place::Outside,
+        }
+    }
+
+    fn is_ours(&self, rip: u64) -> bool {
+        self.zones.iter().any(|zone| zone.range.contains(&rip))
+    }
+
+    /// The piece that an address lies in, and the offset in its body.
+    fn piece(&self, rip: u64) -> Option<(&Piece, u32)> {
+        let (&base, body) = self.bodies.range(..=rip).next_back()?;
+        let mut offset = u32::try_from(rip - base).ok().filter(|&offset| offset < body.len)?;
+        if let Some(wrap) = body.wraps.iter().find(|wrap| wrap.at == offset) {
+            offset = wrap.resume;
+        }
+        let at = body.pieces.partition_point(|piece| piece.code.end <= offset);
+        let piece = body.pieces.get(at).filter(|piece| piece.code.contains(&offset))?;
+        Some((piece, offset))
+    }
+
+    /// See the parent module.
+    pub fn settle(&mut self, frame: &mut Frame) {
+        let rip = frame.context.rip;
+        if !self.is_ours(rip) {
+            return;
+        }
+        if let Some(&site) = self.stubs.get(&rip) {
+            frame.context.rip = site;
+        } else if let Some((piece, offset)) = self.piece(rip) {
+            restore(piece, offset, &mut frame.context);
+            emulate::in_program_view(&mut frame.info);
+        }
+    }
+
+    /// Restores the original code of patches in a range, and forgets what was translated from it.
+    pub fn forget(&mut self, range: Range<u64>) {
+        let sites: Vec<u64> = self.patches.range(range.clone()).map(|(site, _)| *site).collect();
+        for site in sites {
+            if let Some(patch) = self.patches.remove(&site) {
+                let _ = replace(site, &patch.original);
+            }
+        }
+        self.refused.retain(|ip, _| !range.contains(ip));
+        self.translations.retain(|ip, _| !range.contains(ip));
+        self.zones
+            .iter_mut()
+            .filter(|zone| range.start <= zone.code.start && zone.code.end <= range.end)
+            .for_each(|zone| zone.code = 0..0);
+    }
+
+    /// See the parent module.
+    pub fn refused(&self) -> Vec<Refused> {
+        let read = |ip: u64| {
+            let mut bytes = [0; MAX_LEN];
+            let zone = self.zones.iter().position(|zone| zone.code.contains(&ip));
+            let len = zone.map_or(0, |zone| self.source(zone).read(ip, &mut bytes));
+            bytes[..len].to_vec()
+        };
+        let refused = |(&ip, refusal): (&u64, &Refusal)| Refused {
+            ip,
+            code: read(ip),
+            why: refusal.why,
+            faults: refusal.faults,
+        };
+        self.refused.iter().map(refused).collect()
+    }
+}
+
+/// A trap first, then what follows it, then the first byte.
+fn replace(site: u64, bytes: &[u8; JUMP]) -> Result<(), thermalloc_sys::mem::Errno> {
+    let site = site as usize;
+    // SAFETY: code of a loaded file, whose instructions have translations.
+    unsafe {
+        if !code::is_shared() {
+            return code::write(site, bytes);
+        }
+        code::write(site, &[0xcc])?;
+        code::synchronize();
+        code::write(site + 1, &bytes[1..])?;
+        code::synchronize();
+        code::write(site, &bytes[..1])?;
+        code::synchronize();
+    }
+    Ok(())
+}
+
+/// Puts a thread that is inside a piece before its original instruction.
+fn restore(piece: &Piece, offset: u32, context: &mut Context) {
+    if piece.flags.contains(&offset) {
+        context.eflags = context.eflags & !0x8d5 | flags(slots::get(Slot::Flags));
+    }
+    if piece.rax.contains(&offset) {
+        context.rax = slots::get(Slot::Rax);
+    }
+    if piece.spilled.contains(&offset) {
+        *register_mut(context, piece.scratch) = slots::get(Slot::Scratch);
+    }
+    if piece.pushed.contains(&offset) {
+        context.rsp += 8;
+    }
+    context.rip = piece.ip;
+    for (done, bump) in piece.bumps.iter().flatten() {
+        if let Some(operand) = piece.operand.as_ref().filter(|_| *done <= offset) {
+            take_back(bump, address(operand, context));
+        }
+    }
+}
+
+/// RFLAGS out of what lahf and seto have left in rax.
+fn flags(rax: u64) -> u64 {
+    (rax >> 8 & 0xd5) | (rax & 1) << 11
+}
+
+/// Takes back what an access to `address` has counted, but was not made.
+fn take_back(bump: &Bump, address: u64) {
+    let bias = slots::get(if bump.wide { Slot::Wide } else { Slot::Narrow });
+    let counter = (address & !15).wrapping_add(bias) + u64::from(bump.offset);
+    // SAFETY: the counter of the calling thread that the translated code has just written.
+    let counter = unsafe { AtomicU32::from_ptr(counter as *mut u32) };
+    counter.fetch_sub(bump.by as u32, Ordering::Relaxed);
+}
+
+/// The address of an instruction's memory operand.
+fn address(instruction: &Instruction, context: &Context) -> u64 {
+    let value = |name: Register| if name.is_gpr() { register(context, name.number() as u8) } else { 0 };
+    let (base, index) = (instruction.memory_base(), instruction.memory_index());
+    let sum = value(base)
+        .wrapping_add(value(index).wrapping_mul(u64::from(instruction.memory_index_scale())))
+        .wrapping_add(instruction.memory_displacement64());
+    if base.is_gpr32() || index.is_gpr32() { sum & 0xffff_ffff } else { sum }
+}
+
+fn register(context: &Context, number: u8) -> u64 {
+    let mut copy = *context;
+    *register_mut(&mut copy, number)
+}
+
+fn register_mut(c: &mut Context, number: u8) -> &mut u64 {
+    match number & 15 {
+        0 => &mut c.rax,
+        1 => &mut c.rcx,
+        2 => &mut c.rdx,
+        3 => &mut c.rbx,
+        4 => &mut c.rsp,
+        5 => &mut c.rbp,
+        6 => &mut c.rsi,
+        7 => &mut c.rdi,
+        8 => &mut c.r8,
+        9 => &mut c.r9,
+        10 => &mut c.r10,
+        11 => &mut c.r11,
+        12 => &mut c.r12,
+        13 => &mut c.r13,
+        14 => &mut c.r14,
+        _ => &mut c.r15,
+    }
+}
