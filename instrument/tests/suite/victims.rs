@@ -1,11 +1,8 @@
 //! Victims with known counts, in each shape and at each level of optimisation.
-#![cfg(feature = "plugin")]
-
-mod common;
 
 use std::process::Command;
 
-use common::{SHAPES, Workshop, succeed, victim};
+use crate::workshop::{self, SHAPES, Workshop, succeed, victim};
 
 const LEVELS: [&str; 5] = ["-O0", "-O1", "-O2", "-O3", "-Os"];
 
@@ -27,7 +24,7 @@ fn counts_are_exact() {
 
 #[test]
 fn counts_are_exact_with_wide_vectors() {
-    if !common::has_avx2() {
+    if !workshop::has_avx2() {
         println!("SKIP: no AVX2");
         return;
     }
