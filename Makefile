@@ -4,8 +4,11 @@ CARGO ?= cargo
 target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 packages = $(shell cat tests/packages.txt)
+# The pass for compile-time instrumentation is built where LLVM 16 is, which `packages` may have just installed.
+llvm = $(shell command -v clang-16 >/dev/null && command -v llvm-config-16)
+plugin = $(if $(llvm),--features thermalloc-instrument/plugin)
 
-.PHONY: help build demo test packages lint bench-alloc soak clean
+.PHONY: help build instrument demo test packages lint bench-alloc test-real soak clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,13 +17,19 @@ help: ## this list
 build: ## target/release/thermalloc, libthermalloc.so, the load generator and the example service
 	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p thermalloc \
 	    --lib --bins --example service
+	$(if $(llvm),$(MAKE) instrument,@echo "without clang-16 and llvm-16-dev: no thermalloc-cc")
+
+instrument: ## target/release/thermalloc-cc, thermalloc-c++, the pass and thermalloc.h (needs clang-16, llvm-16-dev)
+	$(CARGO) build --release -p thermalloc-instrument --features plugin
+	ln -sf thermalloc-cc $(release)/thermalloc-c++
+	cp instrument/include/thermalloc.h $(release)/
 
 demo: build ## memcached under the monitor, with a load; ends with its hottest sites and objects
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
 	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
-	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
+	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked $(plugin)
 	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked
 
 packages:
@@ -28,12 +37,16 @@ packages:
 
 lint: ## format, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --profile checked -- -D warnings
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --profile checked
+	$(CARGO) clippy --workspace --all-targets --profile checked $(plugin) -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --profile checked $(plugin)
 
 bench-alloc: build ## time and peak memory against glibc and mimalloc, into results/alloc.json
 	@.ci/install libmimalloc-dev python3-minimal gcc || echo "without libmimalloc.so real programs are left out"
 	$(CARGO) bench -p thermalloc-alloc --bench alloc
+
+test-real: packages build ## zlib, Lua and sqlite from source packages, all instrumented: their tests must pass
+	@.ci/install dpkg-dev tcl
+	instrument/tests/real/run $(release)
 
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
 	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \
