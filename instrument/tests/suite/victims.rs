@@ -88,3 +88,22 @@ fn exceptions_and_containers_work() {
         }
     }
 }
+
+#[test]
+fn the_code_is_sound_to_llvm() {
+    let workshop = Workshop::new();
+    let headers = victim("").display().to_string();
+    for (compiler, source) in
+        [("thermalloc-cc", "exact.c"), ("thermalloc-cc", "control.c"), ("thermalloc-c++", "containers.cc")]
+    {
+        for shape in SHAPES {
+            for level in ["-O0", "-O2"] {
+                let flags = [level, "-g", "-w", "-S", "-emit-llvm", "-o", "code.ll", "-I", &headers];
+                let mut command = workshop.wrapper(compiler, flags);
+                succeed(command.arg(format!("--thermalloc-shape={shape}")).arg(victim(source)));
+                let mut verify = Command::new("opt-16");
+                succeed(verify.args(["-passes=verify", "-disable-output"]).arg(workshop.path("code.ll")));
+            }
+        }
+    }
+}
