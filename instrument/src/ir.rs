@@ -29,6 +29,11 @@ macro_rules! llvm {
     };
 }
 
+pub(crate) use llvm;
+
+/// How the names of all functions begin that the pass brings along.
+pub const PREFIX: &str = "__thermalloc";
+
 /// A value: instruction, constant, function or argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value(LLVMValueRef);
@@ -66,12 +71,29 @@ fn list<T>(first: *mut T, next: impl Fn(*mut T) -> *mut T) -> Vec<*mut T> {
     .collect()
 }
 
+/// A module from its text.
+fn parse(context: LLVMContextRef, text: &str) -> Result<LLVMModuleRef, String> {
+    let (name, length) = (c"thermalloc".as_ptr(), text.len());
+    let buffer = llvm!(LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), length, name));
+    let (mut parsed, mut message) = (ptr::null_mut(), ptr::null_mut());
+    let parse = llvm_sys::ir_reader::LLVMParseIRInContext;
+    if llvm!(parse(context, buffer, &mut parsed, &mut message)) != 0 {
+        return Err(terminated_text(message));
+    }
+    Ok(parsed)
+}
+
 impl Module {
     /// # Safety
     /// `module` must be a live module, lent to the caller until after the last use of the result and of every value
     /// obtained through it.
     pub unsafe fn new(module: LLVMModuleRef) -> Module {
         Module { module, data: llvm!(LLVMGetModuleDataLayout(module)) }
+    }
+
+    /// LLVM's handle.
+    pub fn raw(&self) -> LLVMModuleRef {
+        self.module
     }
 
     /// The path of the source file, as the compiler was given it.
@@ -119,24 +141,23 @@ impl Module {
         Type(llvm!(LLVMIntTypeInContext(context, bits)))
     }
 
-    /// Links a module given as text into this one; the error is LLVM's message.
+    /// Links a module given as text into this one, whose functions' names begin with [`PREFIX`]; the error is LLVM's
+    /// message.
+    ///
+    /// The compiler drops the names of local values, but the text is nothing without. So names are allowed for as
+    /// long as there are any; those that came with the text are taken off before the context drops names again.
     pub fn link(&self, text: &str) -> Result<(), String> {
         let context = llvm!(LLVMGetModuleContext(self.module));
-        let name = c"thermalloc";
-        let buffer =
-            llvm!(LLVMCreateMemoryBufferWithMemoryRangeCopy(text.as_ptr().cast(), text.len(), name.as_ptr()));
-        let (mut parsed, mut message) = (ptr::null_mut(), ptr::null_mut());
-        let parse = llvm_sys::ir_reader::LLVMParseIRInContext;
-        // The compiler saves room by dropping names, but the text is nothing without. Once there are names the
-        // choice must stay, or the destructors leave them behind.
+        let discards = llvm!(LLVMContextShouldDiscardValueNames(context));
         llvm!(LLVMContextSetDiscardValueNames(context, 0));
-        if llvm!(parse(context, buffer, &mut parsed, &mut message)) != 0 {
-            return Err(terminated_text(message));
-        }
+        let parsed = parse(context, text)?;
         let link = llvm_sys::linker::LLVMLinkModules2;
         if llvm!(link(self.module, parsed)) != 0 {
             return Err("the helper functions cannot be linked in".to_owned());
         }
+        let ours = |function: &Value| function.name().starts_with(PREFIX);
+        self.functions().into_iter().filter(ours).for_each(Value::forget_names);
+        llvm!(LLVMContextSetDiscardValueNames(context, discards));
         Ok(())
     }
 
@@ -218,6 +239,11 @@ impl Type {
         llvm!(LLVMGetTypeKind(self.0))
     }
 
+    /// LLVM's handle.
+    pub fn raw(self) -> LLVMTypeRef {
+        self.0
+    }
+
     /// Whether it is a pointer of the ordinary address space.
     pub fn is_plain_pointer(self) -> bool {
         self.kind() == LLVMTypeKind::LLVMPointerTypeKind && llvm!(LLVMGetPointerAddressSpace(self.0)) == 0
@@ -233,6 +259,18 @@ impl Type {
     }
 }
 
+impl Value {
+    /// From LLVM's handle.
+    pub fn from_raw(value: LLVMValueRef) -> Value {
+        Value(value)
+    }
+
+    /// LLVM's handle.
+    pub fn raw(self) -> LLVMValueRef {
+        self.0
+    }
+}
+
 /// Functions.
 impl Value {
     /// Instructions of each block of a function.
@@ -245,6 +283,24 @@ impl Value {
             })
         };
         blocks.map(|block| instructions(block).into_iter().map(Value).collect()).collect()
+    }
+
+    /// The name of a function.
+    fn name(self) -> String {
+        let mut length = 0;
+        let text = llvm!(LLVMGetValueName2(self.0, &mut length));
+        owned_text(text, length)
+    }
+
+    /// Takes the names off the arguments, blocks and instructions of a function.
+    fn forget_names(self) {
+        let forget = |value: LLVMValueRef| llvm!(LLVMSetValueName2(value, c"".as_ptr(), 0));
+        (0..llvm!(LLVMCountParams(self.0))).for_each(|index| forget(llvm!(LLVMGetParam(self.0, index))));
+        for block in list(llvm!(LLVMGetFirstBasicBlock(self.0)), |block| llvm!(LLVMGetNextBasicBlock(block)))
+        {
+            forget(llvm!(LLVMBasicBlockAsValue(block)));
+        }
+        self.blocks().into_iter().flatten().for_each(|instruction| forget(instruction.0));
     }
 
     /// Whether a function has a body that this module emits.
@@ -361,9 +417,7 @@ impl Value {
         if llvm!(LLVMIsAFunction(called)).is_null() || llvm!(LLVMGetIntrinsicID(called)) == 0 {
             return None;
         }
-        let mut length = 0;
-        let text = llvm!(LLVMGetValueName2(called, &mut length));
-        Some(owned_text(text, length))
+        Some(Value(called).name())
     }
 
     /// Whether a load, store, atomicrmw or cmpxchg is volatile.
@@ -389,56 +443,5 @@ impl Value {
     /// Whether anything uses the value of an instruction.
     pub fn is_used(self) -> bool {
         !llvm!(LLVMGetFirstUse(self.0)).is_null()
-    }
-}
-
-/// Makes new instructions.
-pub struct Builder {
-    builder: LLVMBuilderRef,
-    module: Module,
-}
-
-impl Builder {
-    /// A builder for that module.
-    pub fn new(module: Module) -> Builder {
-        let context = llvm!(LLVMGetModuleContext(module.module));
-        Builder { builder: llvm!(LLVMCreateBuilderInContext(context)), module }
-    }
-
-    /// From now on instructions go directly before `instruction` and take its line.
-    pub fn before(&self, instruction: Value) {
-        llvm!(LLVMPositionBuilderBefore(self.builder, instruction.0));
-    }
-
-    /// From now on instructions go directly after `instruction`, which ends no block.
-    pub fn after(&self, instruction: Value) {
-        self.before(Value(llvm!(LLVMGetNextInstruction(instruction.0))));
-    }
-
-    /// A call of a function that [`Module::declare`] gave.
-    pub fn call(&self, function: Value, arguments: &[Value]) -> Value {
-        let kind = llvm!(LLVMGlobalGetValueType(function.0));
-        let mut values: Vec<LLVMValueRef> = arguments.iter().map(|argument| argument.0).collect();
-        let (count, name) = (values.len() as u32, c"".as_ptr());
-        Value(llvm!(LLVMBuildCall2(self.builder, kind, function.0, values.as_mut_ptr(), count, name)))
-    }
-
-    /// `pointer` moved by `distance` bytes.
-    pub fn moved(&self, pointer: Value, distance: Value) -> Value {
-        let (byte, name) = (self.module.int(8).0, c"".as_ptr());
-        let mut index = distance.0;
-        Value(llvm!(LLVMBuildGEP2(self.builder, byte, pointer.0, &mut index, 1, name)))
-    }
-
-    /// `value`, an integer, as an i64.
-    pub fn widened(&self, value: Value) -> Value {
-        let kind = self.module.int(64).0;
-        Value(llvm!(LLVMBuildIntCast2(self.builder, value.0, kind, 0, c"".as_ptr())))
-    }
-}
-
-impl Drop for Builder {
-    fn drop(&mut self) {
-        llvm!(LLVMDisposeBuilder(self.builder));
     }
 }

@@ -7,6 +7,8 @@ pub mod pieces;
 #[cfg(feature = "plugin")]
 mod access;
 #[cfg(feature = "plugin")]
+mod builder;
+#[cfg(feature = "plugin")]
 mod groups;
 #[cfg(feature = "plugin")]
 mod helpers;

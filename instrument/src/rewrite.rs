@@ -1,9 +1,10 @@
 //! Puts the code around the accesses of a module.
 
 use crate::access::{Block, Finder, Kind};
+use crate::builder::Builder;
 use crate::groups::{self, Group};
 use crate::helpers::Helpers;
-use crate::ir::{Builder, Module, Value};
+use crate::ir::{Module, Value};
 use crate::options::Shape;
 
 /// Instruments every function of the module; the result says whether anything was changed.

@@ -72,3 +72,7 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
     *result = p;
     return 0;
 }
+
+size_t malloc_usable_size(void *p) {
+    return p ? ((struct header *)p - 1)->size : 0;
+}

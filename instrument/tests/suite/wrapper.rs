@@ -1,14 +1,12 @@
 //! The wrapper behaves as the compiler does, in all that build systems ask of one.
-#![cfg(feature = "plugin")]
-
-mod common;
 
 use std::fs;
 use std::process::Command;
 
-use common::{Workshop, check, succeed, victim};
+use crate::workshop::{Workshop, check, succeed, victim};
 
-const HELLO: &str = "#include <stdio.h>\nint main(int n, char **v) { return printf(\"%s\\n\", v[n - 1]) < 0; }\n";
+const HELLO: &str =
+    "#include <stdio.h>\nint main(int n, char **v) { return printf(\"%s\\n\", v[n - 1]) < 0; }\n";
 
 /// Whether an object or program holds instrumented code.
 fn is_instrumented(workshop: &Workshop, file: &str) -> bool {
@@ -70,7 +68,8 @@ fn failures_are_the_compilers() {
 #[test]
 fn configure_scripts_see_no_warning() {
     let workshop = workshop();
-    for arguments in [&["-c", "hello.c"][..], &["hello.o"], &["-E", "hello.c"], &["-fsyntax-only", "hello.c"]] {
+    for arguments in [&["-c", "hello.c"][..], &["hello.o"], &["-E", "hello.c"], &["-fsyntax-only", "hello.c"]]
+    {
         let mut command = workshop.wrapper("thermalloc-cc", ["-Wall", "-Werror"]);
         let output = command.args(arguments).output().expect("the wrapper starts");
         check(&command, &output);
@@ -92,7 +91,9 @@ fn cxx_is_known_by_name() {
 fn only_the_chosen_files_are_instrumented() {
     let workshop = workshop();
     fs::write(workshop.path("items.c"), "void set(int *p) { *p = 1; }\n").expect("the folder takes files");
-    succeed(&mut workshop.wrapper("thermalloc-cc", ["--thermalloc-only=items.c,x.c", "-c", "items.c", "hello.c"]));
+    succeed(
+        &mut workshop.wrapper("thermalloc-cc", ["--thermalloc-only=items.c,x.c", "-c", "items.c", "hello.c"]),
+    );
     assert!(is_instrumented(&workshop, "items.o") && !is_instrumented(&workshop, "hello.o"));
     let mut command = workshop.wrapper("thermalloc-cc", ["-c", "items.c", "hello.c"]);
     succeed(command.env("THERMALLOC_CC_ONLY", "hello.c"));
@@ -102,7 +103,8 @@ fn only_the_chosen_files_are_instrumented() {
 #[test]
 fn shapes_are_chosen_by_option_or_environment() {
     let workshop = workshop();
-    let wrpkru = |file| succeed(Command::new("objdump").arg("-d").arg(workshop.path(file))).contains("wrpkru");
+    let wrpkru =
+        |file| succeed(Command::new("objdump").arg("-d").arg(workshop.path(file))).contains("wrpkru");
     succeed(&mut workshop.wrapper("thermalloc-cc", ["-c", "hello.c"]));
     assert!(!wrpkru("hello.o"));
     succeed(workshop.wrapper("thermalloc-cc", ["-c", "hello.c"]).env("THERMALLOC_CC_SHAPE", "wrpkru"));
@@ -110,7 +112,8 @@ fn shapes_are_chosen_by_option_or_environment() {
     let mut command = workshop.wrapper("thermalloc-cc", ["-c", "hello.c", "--thermalloc-shape=alias"]);
     succeed(command.env("THERMALLOC_CC_SHAPE", "wrpkru"));
     assert!(!wrpkru("hello.o"));
-    let bad = workshop.wrapper("thermalloc-cc", ["--thermalloc-shape=round", "hello.c"]).output().expect("starts");
+    let bad =
+        workshop.wrapper("thermalloc-cc", ["--thermalloc-shape=round", "hello.c"]).output().expect("starts");
     assert_eq!(bad.status.code(), Some(2));
     let message = "thermalloc-cc: shape 'round' is not known: use alias, wrpkru or pair-only\n";
     assert_eq!(String::from_utf8_lossy(&bad.stderr), message);
@@ -126,12 +129,20 @@ fn the_header_needs_no_library() {
             let mut command = Command::new(compiler);
             command.args(flags.split_whitespace()).args(["-Wall", "-Wextra", "-Werror", header]).arg(&source);
             succeed(command.arg("-o").arg(workshop.path("header")));
-            assert_eq!(succeed(&mut Command::new(workshop.path("header"))), "pool 0 object 0 free 0 start 0\n");
+            assert_eq!(
+                succeed(&mut Command::new(workshop.path("header"))),
+                "pool 0 object 0 free 0 start 0\n"
+            );
             if flags.contains("static") {
                 continue;
             }
-            succeed(Command::new("gcc").args(["-shared", "-fPIC", "-DLIBRARY", header]).arg(&source)
-                .arg("-o").arg(workshop.path("libheader.so")));
+            succeed(
+                Command::new("gcc")
+                    .args(["-shared", "-fPIC", "-DLIBRARY", header])
+                    .arg(&source)
+                    .arg("-o")
+                    .arg(workshop.path("libheader.so")),
+            );
             let mut command = Command::new(workshop.path("header"));
             let told = succeed(command.env("LD_PRELOAD", workshop.path("libheader.so")));
             assert_eq!(told, "pool 48 object 8 free 1 start 1\n", "{compiler} {flags}");

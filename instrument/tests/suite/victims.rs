@@ -1,11 +1,8 @@
 //! Victims with known counts, in each shape and at each level of optimisation.
-#![cfg(feature = "plugin")]
-
-mod common;
 
 use std::process::Command;
 
-use common::{SHAPES, Workshop, succeed, victim};
+use crate::workshop::{self, SHAPES, Workshop, succeed, victim};
 
 const LEVELS: [&str; 5] = ["-O0", "-O1", "-O2", "-O3", "-Os"];
 
@@ -27,7 +24,7 @@ fn counts_are_exact() {
 
 #[test]
 fn counts_are_exact_with_wide_vectors() {
-    if !common::has_avx2() {
+    if !workshop::has_avx2() {
         println!("SKIP: no AVX2");
         return;
     }
@@ -88,6 +85,25 @@ fn exceptions_and_containers_work() {
             let told = String::from_utf8_lossy(&output.stderr).into_owned();
             let counted = !told.contains(" 0 reads");
             assert_eq!(counted, shape != "pair-only", "{told}");
+        }
+    }
+}
+
+#[test]
+fn the_code_is_sound_to_llvm() {
+    let workshop = Workshop::new();
+    let headers = victim("").display().to_string();
+    for (compiler, source) in
+        [("thermalloc-cc", "exact.c"), ("thermalloc-cc", "control.c"), ("thermalloc-c++", "containers.cc")]
+    {
+        for shape in SHAPES {
+            for level in ["-O0", "-O2"] {
+                let flags = [level, "-g", "-w", "-S", "-emit-llvm", "-o", "code.ll", "-I", &headers];
+                let mut command = workshop.wrapper(compiler, flags);
+                succeed(command.arg(format!("--thermalloc-shape={shape}")).arg(victim(source)));
+                let mut verify = Command::new("opt-16");
+                succeed(verify.args(["-passes=verify", "-disable-output"]).arg(workshop.path("code.ll")));
+            }
         }
     }
 }

@@ -125,7 +125,6 @@ impl Workshop {
 }
 
 /// Whether this CPU can run code for AVX2.
-#[allow(dead_code)]
 pub fn has_avx2() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| std::arch::is_x86_feature_detected!("avx2"))
