@@ -1,27 +1,37 @@
-# Entry points; `make help` lists them. Only `test`, `soak` and `demo` install anything, and only what is missing.
+# Entry points; `make help` lists them. `build`, `lint` and `clean` install nothing; the others only what is missing.
 SHELL := /bin/bash
 CARGO ?= cargo
 target := $(or $(CARGO_TARGET_DIR),target)
 release := $(target)/release
 packages = $(shell cat tests/packages.txt)
+# The pass for compile-time instrumentation is built where LLVM 16 is, which `packages` may have just installed.
+llvm = $(shell command -v clang-16 >/dev/null && command -v llvm-config-16)
+plugin = $(if $(llvm),--features thermalloc-instrument/plugin)
 
-.PHONY: help build demo test packages lint bench-alloc soak oracle clean
+.PHONY: help build instrument demo test packages lint bench-alloc bench-paper memcached-tests test-real soak oracle clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One command, so that dependencies are built once, with the same features.
 build: ## target/release/thermalloc, libthermalloc.so, the load generator and the example service
 	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p thermalloc \
 	    --lib --bins --example service
+	$(if $(llvm),$(MAKE) instrument,@echo "without clang-16 and llvm-16-dev: no thermalloc-cc")
+
+instrument: ## target/release/thermalloc-cc, thermalloc-c++, the pass and thermalloc.h (needs clang-16, llvm-16-dev)
+	$(CARGO) build --release -p thermalloc-instrument --features plugin
+	ln -sf thermalloc-cc $(release)/thermalloc-c++
+	cp instrument/include/thermalloc.h $(release)/
 
 demo: build ## memcached under the monitor, with a load; ends with its hottest sites and objects
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
-	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
+	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_BIN=$(abspath $(release)) CARGO_TARGET_DIR=$(abspath $(target)) \
+	    THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
 	    THERMALLOC_FUZZ_SECONDS=$(or $(THERMALLOC_FUZZ_SECONDS),20) PROPTEST_CASES=$(or $(PROPTEST_CASES),300) \
-	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked
+	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked $(plugin)
 	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked
 
 packages:
@@ -29,12 +39,25 @@ packages:
 
 lint: ## format, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --profile checked -- -D warnings
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --profile checked
+	$(CARGO) clippy --workspace --all-targets --profile checked $(plugin) -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --profile checked $(plugin)
 
 bench-alloc: build ## time and peak memory against glibc and mimalloc, into results/alloc.json
 	@.ci/install libmimalloc-dev python3-minimal gcc || echo "without libmimalloc.so real programs are left out"
 	$(CARGO) bench -p thermalloc-alloc --bench alloc
+
+bench-paper: packages build ## the paper's experiment on memcached, into results/paper.* and results/items.*
+	@.ci/install fonts-dejavu-core util-linux
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper table $(BENCH_PAPER)
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper items
+
+memcached-tests: packages build ## memcached's own tests on instrumented builds, against the plain build
+	@.ci/install perl
+	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper test-suite
+
+test-real: packages build ## zlib, Lua and sqlite from source packages, all instrumented: their tests must pass
+	@.ci/install dpkg-dev tcl
+	instrument/tests/real/run $(release)
 
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
 	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \

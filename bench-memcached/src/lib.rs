@@ -5,6 +5,7 @@
 //! - [`protocol`]: requests to bytes, bytes to replies, in three dialects.
 //! - [`verify`]: what a reply must be.
 //! - [`tally`]: counts and latency histograms.
+//! - [`process`]: what the server has used.
 //! - [`options`]: the command line.
 //! - [`connection`]: one connection, with its requests in flight.
 //! - [`load`]: threads and phases.
@@ -15,6 +16,7 @@ pub mod content;
 pub mod load;
 pub mod options;
 pub mod pattern;
+pub mod process;
 pub mod protocol;
 pub mod report;
 pub mod tally;

@@ -4,13 +4,14 @@
 use crate::connection::{Connection, Shared};
 use crate::options::Options;
 use crate::pattern::{Kind, Sequence};
+use crate::process::{self, CpuTime};
 use crate::tally::Tally;
 use crate::verify::Ledger;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What came of a load.
@@ -21,6 +22,17 @@ pub struct Summary {
     pub populated: u64,
     /// From the first measured request to the last reply.
     pub elapsed: Duration,
+    /// What the server used in that time, if asked for.
+    pub server: Option<Server>,
+}
+
+/// What the server used.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// During the measured load.
+    pub cpu: CpuTime,
+    /// Most memory resident at a time since its start, in KiB.
+    pub peak_kib: u64,
 }
 
 /// Runs the load that the options describe. The error is one line: the load could not begin.
@@ -31,6 +43,7 @@ pub fn run(options: &Options) -> Result<Summary, String> {
         ledger: Ledger::new(&options.keys()),
         together: Barrier::new(options.threads as usize),
         failed: AtomicBool::new(false),
+        readings: Mutex::new(Vec::new()),
     };
     let parts = std::thread::scope(|scope| {
         let load = &load;
@@ -41,10 +54,11 @@ pub fn run(options: &Options) -> Result<Summary, String> {
     let parts = whole(parts)?;
     let start = parts.iter().map(|p| p.start).min().expect("at least one thread");
     let end = parts.iter().map(|p| p.end).max().expect("at least one thread");
-    let mut summary = Summary { tally: Tally::default(), populated: 0, elapsed: end - start };
+    let server = load.server()?;
+    let mut summary = Summary { tally: Tally::default(), populated: 0, elapsed: end - start, server };
     for part in parts {
-        summary.populated += part.populating.sets.count;
-        summary.tally.deviations.merge(part.populating.deviations);
+        summary.populated += part.populated;
+        summary.tally.deviations.merge(part.unmeasured.deviations);
         summary.tally.merge(part.measured);
     }
     Ok(summary)
@@ -75,11 +89,14 @@ struct Load<'a> {
     ledger: Ledger,
     together: Barrier,
     failed: AtomicBool,
+    /// The server's, before and after the measured load.
+    readings: Mutex<Vec<Result<Server, String>>>,
 }
 
 /// What one thread did.
 struct Part {
-    populating: Tally,
+    populated: u64,
+    unmeasured: Tally,
     measured: Tally,
     start: Instant,
     end: Instant,
@@ -107,18 +124,49 @@ impl Load<'_> {
             drive(&runtime, &mut connections, &tally, first_client, sets);
             self.together.wait();
         }
-        let populating = tally.take();
-        let sequences = |client: u64| {
-            let options = self.options;
-            let all =
-                Sequence::new(options.key_pattern, options.ratio, &options.shape(), options.seed, client);
-            all.expect("the parameters were checked before").take(options.requests as usize)
-        };
+        let populated = tally.borrow().sets.count;
+        let warm_up = self.options.warm_up as usize;
+        drive(&runtime, &mut connections, &tally, first_client, |client| self.requests(client).take(warm_up));
+        let unmeasured = tally.take();
+        self.meet();
         let start = Instant::now();
-        drive(&runtime, &mut connections, &tally, first_client, sequences);
+        let deadline = self.options.test_time.map(|time| start + time);
+        drive(&runtime, &mut connections, &tally, first_client, |client| {
+            let all = self.requests(client).skip(warm_up).take(self.options.requests as usize);
+            // The clock is read only where it decides.
+            all.take_while(move |_| deadline.is_none_or(|deadline| Instant::now() < deadline))
+        });
         let end = Instant::now();
+        self.meet();
         drop(connections);
-        Ok(Part { populating, measured: tally.into_inner(), start, end })
+        Ok(Part { populated, unmeasured, measured: tally.into_inner(), start, end })
+    }
+
+    /// All requests of a client, without end.
+    fn requests(&self, client: u64) -> impl Iterator<Item = (Kind, u64)> {
+        let options = self.options;
+        let all = Sequence::new(options.key_pattern, options.ratio, &options.shape(), options.seed, client);
+        all.expect("the parameters were checked before")
+    }
+
+    /// Waits for the other threads; the last to come looks at the server.
+    fn meet(&self) {
+        if self.together.wait().is_leader()
+            && let Some(pid) = self.options.measure_pid
+        {
+            let reading =
+                process::cpu_time(pid).and_then(|cpu| Ok(Server { cpu, peak_kib: process::peak_kib(pid)? }));
+            self.readings.lock().unwrap_or_else(PoisonError::into_inner).push(reading);
+        }
+    }
+
+    /// What the server used between the readings.
+    fn server(&self) -> Result<Option<Server>, String> {
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readings = readings.drain(..);
+        let (Some(before), Some(after)) = (readings.next(), readings.next()) else { return Ok(None) };
+        let (before, after) = (before?, after?);
+        Ok(Some(Server { cpu: after.cpu - before.cpu, peak_kib: after.peak_kib }))
     }
 
     /// The thread's event loop and its connections.

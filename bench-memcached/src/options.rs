@@ -38,6 +38,12 @@ pub struct Options {
     /// Number of requests of each connection
     #[arg(short = 'n', long, default_value_t = 10_000)]
     pub requests: u64,
+    /// Begin no request after so many seconds of the measured load, even if some are left
+    #[arg(long, value_name = "SECONDS", value_parser = positive_seconds)]
+    pub test_time: Option<Duration>,
+    /// Requests of each connection before the measured ones
+    #[arg(long, default_value_t = 0, value_name = "REQUESTS")]
+    pub warm_up: u64,
     /// SETs to GETs
     #[arg(long, default_value = "1:10", value_name = "SET:GET")]
     pub ratio: Pair<u32>,
@@ -84,12 +90,23 @@ pub struct Options {
     /// Give up on a connection that has not received anything for so long
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: u64,
+    /// Report what this process (the server) uses during the measured load
+    #[arg(long, value_name = "PID")]
+    pub measure_pid: Option<u32>,
     /// Write the results to this file as JSON
     #[arg(long, value_name = "PATH")]
     pub json_out_file: Option<PathBuf>,
     /// Print no histogram, only the summary
     #[arg(long)]
     pub hide_histogram: bool,
+}
+
+fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err("expected a number of seconds above 0".into()),
+    }
 }
 
 impl Options {
@@ -220,6 +237,8 @@ mod tests {
             (&[long.as_str()], "--key-prefix"),
             (&["--ratio=0:0"], "--ratio"),
             (&["--threads=0"], "--threads"),
+            (&["--test-time=0"], "--test-time"),
+            (&["--test-time=-1"], "--test-time"),
             (&["--pipeline=0"], "--pipeline"),
             (&["--data-size-range=9-8"], "--data-size-range"),
             (&["--data-size-range=8-9", "--data-size=8"], "--data-size-range"),

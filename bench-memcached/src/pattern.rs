@@ -129,7 +129,8 @@ pub enum Kind {
     Get,
 }
 
-/// One client's endless sequence of requests: `ratio.set` SETs, then `ratio.get` GETs, and again.
+/// One client's endless sequence of requests: `ratio.set` SETs, then `ratio.get` GETs, and again. Each client begins at
+/// another place of that round, so that the ratio holds even where each makes but a few requests.
 pub struct Sequence {
     rng: ChaCha8Rng,
     choosers: Pair<Chooser>,
@@ -150,7 +151,8 @@ impl Sequence {
         rng.set_stream(client);
         let choosers =
             Pair { set: Chooser::new(patterns.set, shape)?, get: Chooser::new(patterns.get, shape)? };
-        Ok(Self { rng, choosers, ratio, position: 0 })
+        let position = (client % (u64::from(ratio.set) + u64::from(ratio.get))) as u32;
+        Ok(Self { rng, choosers, ratio, position })
     }
 }
 
@@ -190,6 +192,12 @@ mod tests {
         let kinds: Vec<Kind> = sequence("R:R", "2:3", &shape(0, 9), 1, 0).map(|r| r.0).take(10).collect();
         let round = [Kind::Set, Kind::Set, Kind::Get, Kind::Get, Kind::Get];
         assert_eq!(kinds, [round, round].concat());
+    }
+
+    #[test]
+    fn clients_together_hold_the_ratio_from_their_first_request_on() {
+        let first = |client| sequence("R:R", "1:10", &shape(0, 9), 1, client).next().unwrap().0;
+        assert_eq!((0..110).filter(|&client| first(client) == Kind::Set).count(), 10);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub struct Text<'a> {
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Summary { tally, populated, elapsed } = self.summary;
+        let Summary { tally, populated, elapsed, server } = self.summary;
         if *populated > 0 {
             writeln!(f, "populated {populated} keys")?;
         }
@@ -32,6 +32,15 @@ impl Display for Text<'_> {
         let (seconds, total) = (elapsed.as_secs_f64(), tally.sets.count + tally.gets.count);
         writeln!(f, "{total} requests in {seconds:.3} s: {:.0} requests/s", rate(total, seconds))?;
         writeln!(f, "{} bytes sent, {} bytes received", tally.bytes_sent, tally.bytes_received)?;
+        if let Some(server) = server {
+            let (time, requests) = (server.cpu.total_s(), total.max(1) as f64);
+            let each = time / requests * 1e6;
+            writeln!(
+                f,
+                "server: {time:.2} s of processor time, {each:.2} us a request, peak {} KiB",
+                server.peak_kib
+            )?;
+        }
         if self.histogram {
             distribution(f, "SET", &tally.sets)?;
             distribution(f, "GET", &tally.gets)?;
@@ -71,7 +80,7 @@ fn distribution(f: &mut Formatter<'_>, name: &str, tally: &KindTally) -> fmt::Re
 
 /// The content of the JSON file. `keys` lists the keys with the most measured requests, hottest first.
 pub fn to_json(options: &Options, summary: &Summary) -> Value {
-    let Summary { tally, populated, elapsed } = summary;
+    let Summary { tally, populated, elapsed, server } = summary;
     let (seconds, total) = (elapsed.as_secs_f64(), tally.sets.count + tally.gets.count);
     let keys: Vec<Value> = tally
         .hottest(LISTED_KEYS)
@@ -93,6 +102,7 @@ pub fn to_json(options: &Options, summary: &Summary) -> Value {
         "misses": tally.misses,
         "bytes_sent": tally.bytes_sent,
         "bytes_received": tally.bytes_received,
+        "server": server.map(|s| json!({"user_s": s.cpu.user_s, "system_s": s.cpu.system_s, "peak_kib": s.peak_kib})),
         "deviations": {"count": tally.deviations.count, "first": tally.deviations.first},
         "distinct_keys": tally.keys.len(),
         "keys": keys,
@@ -122,6 +132,8 @@ fn settings(options: &Options) -> Value {
         "key_maximum": options.key_maximum,
         "key_prefix": options.key_prefix,
         "pipeline": options.pipeline,
+        "warm_up": options.warm_up,
+        "test_time": options.test_time.map(|time| time.as_secs_f64()),
         "seed": options.seed,
         "zipf_exp": options.key_zipf_exp,
         "populate": options.populate,

@@ -158,7 +158,9 @@ pub fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -
     kills &= !uses;
     uses |= flags(instruction.rflags_read());
     if !may_leave_flags(instruction) {
-        kills |= flags(instruction.rflags_modified()) & !uses;
+        // What is undefined after it is, on processors, often what was there before.
+        let defined = instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set();
+        kills |= flags(defined) & !uses;
     }
     Effect { uses, kills }
 }
