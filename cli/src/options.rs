@@ -27,7 +27,7 @@ pub enum Action {
 /// Options of `run`. What is not given is left to the environment (THERMALLOC_*), then to the runtime's defaults.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// How accesses are seen: off, pp (page protection), mpk (protection keys), auto
+    /// How accesses are seen: off, pp (page protection), mpk (protection keys), emulate, patch, auto
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub mode: Option<String>,
     /// Accesses to watch: rw or w (writes alone)

@@ -61,7 +61,7 @@ static HOOKS: Hooks = Hooks {
 pub struct Settings {
     /// As asked for.
     pub config: Config,
-    /// The mode that runs: `pp`, `mpk` or `emulate`.
+    /// The mode that runs: `pp`, `mpk`, `emulate` or `patch`.
     pub mode: &'static str,
     /// The view in force.
     pub view: View,
@@ -170,7 +170,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if is_started() {
         return Err(StartError::AlreadyStarted);
     }
-    let (method, mode) = choose_method(config.mode)?;
+    let (method, mut mode) = choose_method(config.mode)?;
     // First, for everything else may allocate through libc.
     let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
     if probe::threads() > 1 {
@@ -185,12 +185,17 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     ALIASED.store(view == View::Alias, Ordering::Relaxed);
     objects::configure(config);
     report::configure(config);
-    *SETTINGS.lock() = Some(Settings { config: config.clone(), mode, view });
-    let aliased = matches!(config.mode, Mode::Emulate | Mode::Patch);
-    if aliased && !(view == View::Alias && emulate::start(displacement())) {
-        return Err(StartError::NoAlias);
+    if matches!(config.mode, Mode::Emulate | Mode::Patch | Mode::Auto) {
+        let reached = view == View::Alias && emulate::start(displacement());
+        match config.mode {
+            Mode::Auto if reached => mode = "patch",
+            Mode::Auto => {}
+            _ if reached => {}
+            _ => return Err(StartError::NoAlias),
+        }
     }
-    if config.mode == Mode::Patch {
+    *SETTINGS.lock() = Some(Settings { config: config.clone(), mode, view });
+    if mode == "patch" {
         patch::start(config.access == Watched::ReadsAndWrites);
         protect::share_alias();
     }
@@ -272,11 +277,13 @@ fn heat_config(config: &Config) -> heat::Config {
     }
 }
 
-/// Lets accesses go unwatched until [`resume`]. Counts stay.
+/// Lets accesses go unwatched until [`resume`]. Counts stay. Other threads' patched code counts until they next allocate or make a
+/// system call.
 pub fn pause() {
     if is_started() && !PAUSED.swap(true, Ordering::Relaxed) {
         protect::open_everything();
         instrument::tell_all();
+        patch::tell();
     }
 }
 
@@ -284,6 +291,7 @@ pub fn pause() {
 pub fn resume() {
     if is_started() && !is_sandboxed() && PAUSED.swap(false, Ordering::Relaxed) {
         instrument::tell_all();
+        patch::tell();
         protect::close_everything();
         if let Some(Method::Key(_)) = protect::method() {
             pku::write(protect::closed_pkru(pku::read()));
@@ -301,7 +309,7 @@ pub fn pause_for_sandbox() {
     }
 }
 
-/// The mode that runs: `pp`, `mpk`, `emulate`, or `off`.
+/// The mode that runs: `pp`, `mpk`, `emulate`, `patch`, or `off`.
 pub fn mode_name() -> &'static str {
     SETTINGS.lock().as_ref().map_or("off", |settings| settings.mode)
 }

@@ -157,7 +157,7 @@ fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
         return;
     }
     step::cancel(state, frame, thread.ordinal.load(Ordering::Relaxed));
-    patch::settle(frame);
+    patch::settle(frame, thread.ordinal.load(Ordering::Relaxed));
     if synchronous
         && frame.info.signo == libc::SIGSYS
         && kernel_call::place(frame.context.rip) == Place::After

@@ -264,8 +264,12 @@ fn also_open(step: &mut Step, address: usize) -> Fault {
 
 /// A fault in the midst of translated code: emulates the original instruction instead, if that can be done.
 fn emulate_original(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool {
+    // With a stack in the heap it cannot, and settling takes back what has been counted.
+    if alloc::contains(frame.context.rsp as usize) {
+        return false;
+    }
     let before = frame.context;
-    patch::settle(frame);
+    patch::settle(frame, thread);
     let registers = registers_of(frame);
     let emulated = patch::original(frame.context.rip).is_some_and(|code| {
         let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());

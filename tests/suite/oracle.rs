@@ -35,7 +35,15 @@ fn random() {
     let mut abilities = Abilities::here();
     let without = env::var("THERMALLOC_FUZZ_WITHOUT").unwrap_or_default();
     abilities.without = without.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    abilities.flags_cross_calls = env::var("THERMALLOC_FUZZ_FLAGS").as_deref() != Ok("local");
+    // Mode `patch` relies on it that no code does, as the psABI has it.
+    abilities.flags_cross_calls = match env::var("THERMALLOC_FUZZ_FLAGS") {
+        Ok(flags) => flags != "local",
+        Err(_) => !modes.contains(&Mode::Patch),
+    };
+    if !abilities.flags_cross_calls {
+        // A jump to code that may want the flags.
+        abilities.without.push("push {a64}; ret".to_owned());
+    }
     let findings = match env::var("THERMALLOC_FUZZ_CASE") {
         Ok(text) => {
             let case = Case::parse(&text).expect("a case: SEED PLACE TIMER FLAVOUR WATCH");

@@ -48,13 +48,20 @@ struct Tables {
     records: Region<Record>,
 }
 
+/// A pool of the program's own allocator.
+struct Pool {
+    end: usize,
+    chunk: usize,
+    label: Box<str>,
+}
+
 /// The named objects of an arena.
 pub(super) struct Named {
     arena: Range<usize>,
     tables: OnceLock<Tables>,
     names: Lock<BTreeMap<usize, Name>>,
-    /// Pools: where each begins, its end, the size of its chunks and its label.
-    pools: Lock<BTreeMap<usize, (usize, usize, Box<str>)>>,
+    /// By where each begins.
+    pools: Lock<BTreeMap<usize, Pool>>,
 }
 
 impl Named {
@@ -170,14 +177,15 @@ impl Named {
 
     /// Notes a pool.
     pub fn add_pool(&self, range: Range<usize>, chunk: usize, label: &str) {
-        self.pools.lock().insert(range.start, (range.end, chunk, label.into()));
+        self.pools.lock().insert(range.start, Pool { end: range.end, chunk, label: label.into() });
     }
 
     /// The chunk of a pool that begins at an address: its size and the pool's label.
     pub fn chunk_at(&self, addr: usize) -> Option<(usize, String)> {
         let pools = self.pools.lock();
-        let (start, (end, chunk, label)) = pools.range(..=addr).next_back()?;
-        (addr < *end && (addr - start).is_multiple_of(*chunk)).then(|| (*chunk, label.to_string()))
+        let (start, pool) = pools.range(..=addr).next_back()?;
+        let begins = addr < pool.end && (addr - start).is_multiple_of(pool.chunk);
+        begins.then(|| (pool.chunk, pool.label.to_string()))
     }
 
     /// Forgets the pools that begin within a range.

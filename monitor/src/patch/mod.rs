@@ -89,9 +89,10 @@ pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
     with_state(|state| state.original(ip)).flatten()
 }
 
-/// If the thread is in translated code, puts it where it would be in the program.
-pub fn settle(frame: &mut Frame) {
-    with_state(|state| state.settle(frame));
+/// If the thread is in translated code, puts it where it would be in the program. `ordinal` is the
+/// thread's.
+pub fn settle(frame: &mut Frame, ordinal: u32) {
+    with_state(|state| state.settle(frame, ordinal));
 }
 
 /// A trap of the patches: a covered instruction, to which something jumped after all, or a counter that has wrapped. The frame is as the
@@ -166,7 +167,7 @@ pub fn resume(thread: &'static Thread, frame: &mut Frame, place: Place) -> bool 
             with_state(|state| state.note(frame.context.rip));
             return false;
         }
-        settle(frame);
+        settle(frame, thread.ordinal.load(Ordering::Relaxed));
     }
     // Inside the gate, so that no fork copies half a patch.
     world::enter();
@@ -205,6 +206,13 @@ fn make_ready(thread: &'static Thread) -> bool {
 pub fn count(counts: bool) {
     let end = if counts && !control::is_paused() { heat::covered().end } else { 0 };
     slots::set(Slot::End, end as u64);
+}
+
+/// Monitoring has been paused or resumed: the calling thread's translated code is told; that of others, when they enter the runtime next.
+pub fn tell() {
+    if Thread::current().is_some_and(Thread::counts_inline) {
+        count(true);
+    }
 }
 
 /// No more patches, and those that are there are taken back.

@@ -13,17 +13,20 @@ use super::slots::{self, Slot};
 use super::window::{JUMP, OPCODE, Window};
 use super::zone::Zone;
 use super::{Place, Refused, Step};
+use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::code;
 use crate::emulate;
 use crate::frame::{Context, Frame};
 use crate::heat;
 use crate::rewrite;
+use crate::step;
 use crate::totals::TOTALS;
 use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Instruction, InstructionInfoFactory, Register};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use thermalloc_alloc as alloc;
 
 /// Traps of a window after which it is changed.
 const OFTEN: u32 = 8;
@@ -430,7 +433,7 @@ impl State {
     }
 
     /// See the parent module.
-    pub fn settle(&mut self, frame: &mut Frame) {
+    pub fn settle(&mut self, frame: &mut Frame, ordinal: u32) {
         let rip = frame.context.rip;
         if !self.is_ours(rip) {
             return;
@@ -438,6 +441,9 @@ impl State {
         if let Some(&site) = self.stubs.get(&rip) {
             frame.context.rip = site;
         } else if let Some((piece, offset)) = self.piece(rip) {
+            if piece.pushed.contains(&offset) {
+                take_back_push(frame.context.rsp, ordinal);
+            }
             restore(piece, offset, &mut frame.context);
             emulate::in_program_view(&mut frame.info, rip, frame.context.rip);
         }
@@ -517,6 +523,14 @@ fn restore(piece: &Piece, offset: u32, context: &mut Context) {
         if let Some(operand) = piece.operand.as_ref().filter(|_| *done <= offset) {
             take_back(bump, address(operand, context));
         }
+    }
+}
+
+/// A return address has been pushed, but its call was not made: where the stack lies in the heap, a step has charged that.
+fn take_back_push(rsp: u64, ordinal: u32) {
+    let access = Access { addr: rsp as usize, len: 8, kind: Kind::Write, by: By::Program };
+    if step::is_watched(access.addr, access.len, access.kind) && alloc::is_watched(access.addr) {
+        heat::uncharge(&access, ordinal, clock::now());
     }
 }
 
