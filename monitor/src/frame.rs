@@ -211,6 +211,12 @@ impl Frame {
         }
     }
 
+    /// Sets the arguments of a system call.
+    pub fn set_arguments(&mut self, args: &[u64; 6]) {
+        let c = &mut self.context;
+        [c.rdi, c.rsi, c.rdx, c.r10, c.r8, c.r9] = *args;
+    }
+
     /// The arguments of the system call that was about to be made.
     pub fn arguments(&self) -> [u64; 6] {
         let c = &self.context;

@@ -9,6 +9,7 @@
 
 use crate::access::{Access, By, Kind};
 use crate::clock;
+use crate::control;
 use crate::frame::Frame;
 use crate::heat;
 use crate::kernel::{self, Coverage, KernelRange, Memory, Phase};
@@ -19,6 +20,7 @@ use crate::step::is_watched;
 use crate::thread::HandlerState;
 use crate::totals::TOTALS;
 use core::sync::atomic::Ordering;
+use thermalloc_alloc as alloc;
 use thermalloc_sys::gate;
 
 /// Buffers that are opened one by one; a call with more gets all of the heap.
@@ -41,6 +43,9 @@ pub struct Call {
     opened: [(usize, usize); MAX_OPENED],
     opened_count: usize,
     opened_all: bool,
+    /// The vector of a gathering or scattering call, and the message header that names it, with addresses in the alias view.
+    vector: [[u64; 2]; MAX_OPENED],
+    header: [u64; 7],
 }
 
 /// What a returned call needs besides its buffers.
@@ -62,6 +67,8 @@ impl Default for Call {
             opened: [(0, 0); MAX_OPENED],
             opened_count: 0,
             opened_all: false,
+            vector: [[0; 2]; MAX_OPENED],
+            header: [0; 7],
         }
     }
 }
@@ -103,7 +110,13 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
     call.opened_count = 0;
     call.opened_all = false;
     match protect::method() {
-        Some(Method::Pages) => open_buffers(call),
+        Some(Method::Pages) => {
+            let moved = by_alias(call);
+            open_buffers(call, moved.is_some());
+            if let Some(args) = moved {
+                frame.set_arguments(&args);
+            }
+        }
         Some(Method::Key(_)) => {
             let offset = crate::pku::xsave_offset();
             let pkru = frame.pkru(offset).unwrap_or(0);
@@ -115,8 +128,67 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
     frame.context.rip = stub as u64;
 }
 
-fn open_buffers(call: &mut Call) {
+/// The arguments that make the kernel reach heap buffers by the alias view, so that nothing need be opened: for calls that the kernel has done
+/// with when they return, whose buffers are named by the arguments themselves, by one vector, or by one message header. `None`: as they are.
+fn by_alias(call: &mut Call) -> Option<[u64; 6]> {
+    if !control::is_aliased() || protect::has_wishes() {
+        return None;
+    }
+    let mut args = call.args;
+    let pointers: &[usize] = match call.nr {
+        libc::SYS_read | libc::SYS_write | libc::SYS_pread64 | libc::SYS_pwrite64 => &[1],
+        libc::SYS_recvfrom | libc::SYS_sendto => &[1, 4, 5],
+        libc::SYS_epoll_wait | libc::SYS_getdents64 | libc::SYS_clock_gettime | libc::SYS_fstat => &[1],
+        libc::SYS_epoll_ctl => &[3],
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_access | libc::SYS_readlink => &[0, 1],
+        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_readlinkat => &[1, 2],
+        libc::SYS_readv | libc::SYS_writev | libc::SYS_preadv | libc::SYS_pwritev => {
+            move_vector(call, args[1], args[2])?;
+            args[1] = call.vector.as_ptr() as u64;
+            &[]
+        }
+        libc::SYS_sendmsg => {
+            // Name and its length, vector and its length, control data and its length, flags.
+            call.header = memory::read_value::<[u64; 7]>(args[1] as usize)?;
+            let header = call.header;
+            move_vector(call, header[2], header[3])?;
+            call.header[0] = alias_of(header[0]);
+            call.header[2] = call.vector.as_ptr() as u64;
+            call.header[4] = alias_of(header[4]);
+            args[1] = call.header.as_ptr() as u64;
+            &[]
+        }
+        _ => return None,
+    };
+    for &at in pointers {
+        args[at] = alias_of(args[at]);
+    }
+    Some(args)
+}
+
+/// Copies a vector of `count` buffers from the program's memory, with its addresses in the alias view.
+fn move_vector(call: &mut Call, at: u64, count: u64) -> Option<()> {
+    let count = usize::try_from(count).ok().filter(|&count| count <= MAX_OPENED)?;
+    for (index, buffer) in call.vector[..count].iter_mut().enumerate() {
+        let [base, len] = memory::read_value::<[u64; 2]>(at as usize + 16 * index)?;
+        // One that leaves the heap would reach something else behind it there.
+        if alloc::contains(base as usize) != alloc::contains((base as usize).checked_add(len as usize)?) {
+            return None;
+        }
+        *buffer = [alias_of(base), len];
+    }
+    Some(())
+}
+
+fn alias_of(address: u64) -> u64 {
+    alloc::alias_of(address as usize) as u64
+}
+
+fn open_buffers(call: &mut Call, moved: bool) {
     let (nr, args) = (call.nr, call.args);
+    if moved {
+        return;
+    }
     let mut too_many = false;
     let coverage = kernel::ranges(nr, &args, Phase::Before, &ProgramMemory, &mut |range: KernelRange| {
         let (start, len) = (range.addr as usize, range.len as usize);
@@ -196,10 +268,7 @@ fn leave(call: &mut Call, frame: &mut Frame) {
     // What the instruction itself leaves behind: RCX is the return address, R11 the flags.
     frame.context.rcx = call.returns_to;
     // Arguments that the monitor may have replaced.
-    frame.context.rdi = call.args[0];
-    frame.context.rdx = call.args[2];
-    frame.context.r10 = call.args[3];
-    frame.context.r9 = call.args[5];
+    frame.set_arguments(&call.args);
     close_buffers(call);
     if let Some(Method::Key(_)) = protect::method() {
         // pkey_alloc sets rights in the register: they stay.

@@ -292,6 +292,11 @@ fn guard_alias(page: usize, prot: i32) {
     }
 }
 
+/// Whether the program has ever set a protection in its heap.
+pub fn has_wishes() -> bool {
+    ANY_WISH.load(Ordering::Relaxed)
+}
+
 /// Whether the program itself may make this access to an open page.
 pub fn permits(address: usize, store: bool) -> bool {
     let prot = wished(address / PAGE - alloc::arena().start / PAGE);
