@@ -31,7 +31,7 @@ test: packages build ## every test, after installing what they need (tests/packa
 	REQUIRE_MEMCACHED=1 THERMALLOC_TEST_BIN=$(abspath $(release)) CARGO_TARGET_DIR=$(abspath $(target)) \
 	    THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
 	    THERMALLOC_FUZZ_SECONDS=$(or $(THERMALLOC_FUZZ_SECONDS),20) PROPTEST_CASES=$(or $(PROPTEST_CASES),300) \
-	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked $(plugin)
+	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked $(plugin) --no-fail-fast
 	THERMALLOC_TEST_BIN=$(abspath $(release)) $(CARGO) test -p thermalloc-tests --profile checked
 
 packages:
