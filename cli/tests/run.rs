@@ -93,9 +93,7 @@ fn programs_that_do_not_exist_or_cannot_be_executed() {
 fn bad_options_are_refused_with_one_line() {
     let sandbox = Sandbox::new();
     for (arguments, word) in [
-        (&["--mode", "emulate", "--", "true"][..], "yet"),
-        (&["--mode", "patch", "--", "true"], "yet"),
-        (&["--mode", "fast", "--", "true"], "auto"),
+        (&["--mode", "fast", "--", "true"][..], "auto"),
         (&["--access", "r", "--", "true"], "rw"),
         (&["--watch", "size>5", "--", "true"], "size>=N"),
         (&["--watch", "size>=5T", "--", "true"], "with K, M, G"),
