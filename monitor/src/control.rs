@@ -170,7 +170,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if is_started() {
         return Err(StartError::AlreadyStarted);
     }
-    let (method, mut mode) = choose_method(config.mode)?;
+    let (mut method, mut mode) = choose_method(config.mode)?;
     // First, for everything else may allocate through libc.
     let view = set_up_heap(config.view.unwrap_or(View::Alias))?;
     if probe::threads() > 1 {
@@ -188,7 +188,12 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if matches!(config.mode, Mode::Emulate | Mode::Patch | Mode::Auto) {
         let reached = view == View::Alias && emulate::start(displacement());
         match config.mode {
-            Mode::Auto if reached => mode = "patch",
+            Mode::Auto if reached => {
+                if let Method::Key(key) = method {
+                    key.free();
+                }
+                (method, mode) = (Method::Pages, "patch");
+            }
             Mode::Auto => {}
             _ if reached => {}
             _ => return Err(StartError::NoAlias),
@@ -242,15 +247,16 @@ fn enroll(method: Method, access: Watched) -> Result<(), StartError> {
 
 fn choose_method(mode: Mode) -> Result<(Method, &'static str), StartError> {
     match (mode, Key::allocate()) {
-        (Mode::Pp, key) => {
+        // The last two close pages, keys or not: their accesses go by the alias view, so nothing is opened for them.
+        (Mode::Pp | Mode::Emulate | Mode::Patch, key) => {
             if let Ok(key) = key {
                 key.free();
             }
-            Ok((Method::Pages, "pp"))
+            let names = [(Mode::Pp, "pp"), (Mode::Emulate, "emulate"), (Mode::Patch, "patch")];
+            let name = names.iter().find(|(named, _)| *named == mode).map_or("pp", |(_, name)| name);
+            Ok((Method::Pages, name))
         }
         (_, Ok(key)) => Ok((Method::Key(key), "mpk")),
-        (Mode::Emulate, key) => Ok((key.map_or(Method::Pages, Method::Key), "emulate")),
-        (Mode::Patch, key) => Ok((key.map_or(Method::Pages, Method::Key), "patch")),
         (Mode::Mpk, Err(errno)) => Err(StartError::NoKey(errno)),
         (_, Err(_)) => Ok((Method::Pages, "pp")),
     }

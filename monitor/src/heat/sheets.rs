@@ -145,16 +145,10 @@ impl Sheet {
         pages.iter().rev().fold(0, |bits, page| bits << 1 | u64::from(page & 1))
     }
 
-    /// Forgets everything, and gives the memory back.
+    /// Forgets everything, and gives the memory back. Pieces stay accessible: another thread may be reading them.
     fn clear(&self) {
-        for word in &self.pieces {
-            word.store(0, Relaxed);
-        }
-        // SAFETY: the sheet's own memory. Failure would leave counts behind; MADV_DONTNEED of private memory has none.
-        unsafe {
-            let _ = mem::advise(self.base, 2 * self.covered, libc::MADV_DONTNEED);
-            let _ = mem::protect(self.base, 2 * self.covered, libc::PROT_NONE);
-        }
+        // SAFETY: the sheet's own memory, which reads as zero from here on; MADV_DONTNEED of private memory does not fail.
+        let _ = unsafe { mem::advise(self.base, 2 * self.covered, libc::MADV_DONTNEED) };
     }
 }
 
