@@ -10,7 +10,7 @@
 use super::emit::{self, Bump, Piece, Rules, Wrap};
 use super::region::{self, MAX_LEN, Source};
 use super::slots::{self, Slot};
-use super::window::{JUMP, OPCODE, Window};
+use super::window::{JUMP, OPCODE, Window, traps};
 use super::zone::Zone;
 use super::{Place, Refused, Step};
 use crate::access::{Access, By, Kind};
@@ -19,6 +19,7 @@ use crate::code;
 use crate::emulate;
 use crate::frame::{Context, Frame};
 use crate::heat;
+use crate::memory;
 use crate::rewrite;
 use crate::step;
 use crate::totals::TOTALS;
@@ -342,10 +343,10 @@ impl State {
             frame.context.rip = base + u64::from(wrap.resume);
             return true;
         }
-        let Some((&site, patch)) = self.patches.range_mut(..=at).next_back() else { return false };
-        if at >= site + JUMP as u64 {
-            return false;
-        }
+        let covering = self.patches.range_mut(..=at).next_back();
+        let Some((&site, patch)) = covering.filter(|&(&site, _)| at < site + JUMP as u64) else {
+            return self.has_changed(frame, at);
+        };
         patch.traps += 1;
         let is_often = patch.traps == OFTEN;
         let Some(&translation) = self.translations.get(&at) else { return false };
@@ -354,6 +355,17 @@ impl State {
             self.split(site, at);
         }
         true
+    }
+
+    /// Whether the trap was in a window that another thread has changed since: then what stands there now is to be executed.
+    fn has_changed(&self, frame: &mut Frame, at: u64) -> bool {
+        let mut byte = [0u8];
+        let is_ours = self.zone_of(at).is_some() && memory::read(at as usize, &mut byte);
+        if is_ours && !traps(byte[0]) {
+            frame.context.rip = at;
+            return true;
+        }
+        false
     }
 
     fn wrap_at(&self, at: u64) -> Option<(u64, Wrap)> {
