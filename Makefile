@@ -65,7 +65,7 @@ soak: packages build ## ten minutes of threads that allocate at random, contents
 
 oracle: packages build ## an hour of random programs, all modes held against each other, into results/oracle.md
 	THERMALLOC_FUZZ_SECONDS=$(or $(ORACLE_SECONDS),3600) THERMALLOC_FUZZ_RESULT=$(abspath results/oracle.md) \
-	    THERMALLOC_TEST_BIN=$(abspath $(release)) \
+	    THERMALLOC_TEST_BIN=$(abspath $(release)) THERMALLOC_TEST_MODES=pp,emulate,patch \
 	    $(CARGO) test -p thermalloc-tests --profile checked -- oracle::random --nocapture
 
 clean: ## removes what was built

@@ -23,11 +23,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Those that see accesses; the first steps, and the others must count as it does.
 fn monitoring() -> Vec<Mode> {
-    let mut modes: Vec<Mode> = modes().into_iter().filter(|mode| mode.monitors()).collect();
-    if env::var_os("THERMALLOC_TEST_MODES").is_none() {
-        modes.push(Mode::Patch);
-    }
-    modes
+    modes().into_iter().filter(|mode| mode.monitors()).collect()
 }
 
 #[test]
