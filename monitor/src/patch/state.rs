@@ -119,7 +119,11 @@ impl State {
 
     /// The translation of the instruction at `ip`, which is patched to lead there.
     pub fn enter(&mut self, ip: u64) -> Option<u64> {
-        if let Some(refusal) = self.refused.get_mut(&ip).filter(|_| !self.patches.contains_key(&ip)) {
+        if self.patches.contains_key(&ip) {
+            // Another thread has patched it since. Its bytes may be another patch's, too, by now.
+            return self.translations.get(&ip).copied();
+        }
+        if let Some(refusal) = self.refused.get_mut(&ip) {
             refusal.faults += 1;
             return self.translations.get(&ip).copied();
         }
@@ -137,7 +141,7 @@ impl State {
 
     fn patch(&mut self, ip: u64) -> Result<u64, &'static str> {
         let zone = self.zone_of(ip).ok_or("its module is unknown")?;
-        if self.patches.range(ip.saturating_sub(JUMP as u64 - 1)..ip).next().is_some() {
+        if self.overlapped(ip) {
             return Err("it lies in the window of another patch");
         }
         let next = self.patches.range(ip + 1..ip + JUMP as u64).next().map(|(&site, _)| site);
@@ -198,6 +202,11 @@ impl State {
         self.by_stub(zone, &window, ip, translation).map_err(|_| WHY)
     }
 
+    /// Whether an address lies in the window of a patch before it.
+    fn overlapped(&self, ip: u64) -> bool {
+        self.patches.range(ip.saturating_sub(JUMP as u64 - 1)..ip).next().is_some()
+    }
+
     fn zone_of(&self, ip: u64) -> Option<usize> {
         self.zones.iter().position(|zone| zone.code.contains(&ip))
     }
@@ -217,6 +226,10 @@ impl State {
     /// Something comes to a covered instruction again and again: it gets a patch of its own, and the one that covers it, another
     /// shape.
     fn split(&mut self, site: u64, at: u64) {
+        // Its first bytes may be the last of another's jump.
+        if self.overlapped(site) {
+            return;
+        }
         let Some(patch) = self.patches.remove(&site) else { return };
         if replace(site, &patch.original).is_err() {
             return;
@@ -230,7 +243,7 @@ impl State {
 
     /// Whether it is known what module an address is code of, or that it is none's.
     pub fn knows(&self, ip: u64) -> bool {
-        self.zones.iter().any(|zone| zone.code.contains(&ip)) || self.refused.contains_key(&ip)
+        self.zone_of(ip).is_some() || self.refused.contains_key(&ip)
     }
 
     /// Makes a zone for the module that an address is code of, one of the files mapped executable at `mappings`.
