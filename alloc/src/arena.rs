@@ -49,6 +49,11 @@ pub fn alias_of(addr: usize) -> usize {
     if contains(addr) { addr + HEAP.displacement.get() } else { addr }
 }
 
+/// From the program view to the alias view; 0 if the view is private.
+pub fn displacement() -> usize {
+    HEAP.displacement.get()
+}
+
 /// Reserves the largest arena that the system grants and publishes it in [`HEAP`], `len` last.
 pub(crate) fn reserve(view: ViewKind, most: Option<usize>) -> Result<(), InitError> {
     let largest = if view == ViewKind::Alias { LARGEST_ALIAS } else { LARGEST_PRIVATE };

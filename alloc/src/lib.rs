@@ -48,7 +48,7 @@ mod trim;
 mod window;
 
 pub use allocation::{allocate, allocate_zeroed};
-pub use arena::{alias_of, arena, contains};
+pub use arena::{alias_of, arena, contains, displacement};
 pub use classes::{Class, ClassId, ClassParams, ClassTable, MAX_CLASSES, Preset};
 pub use config::{HeapConfig, InitError, ViewKind, Watch};
 pub use duplicate::duplicate;

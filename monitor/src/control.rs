@@ -186,7 +186,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     objects::configure(config);
     report::configure(config);
     if matches!(config.mode, Mode::Emulate | Mode::Patch | Mode::Auto) {
-        let reached = view == View::Alias && emulate::start(displacement());
+        let reached = view == View::Alias && emulate::start(alloc::displacement());
         match config.mode {
             Mode::Auto if reached => {
                 if let Method::Key(key) = method {
@@ -205,12 +205,6 @@ pub fn start(config: &Config) -> Result<(), StartError> {
         protect::share_alias();
     }
     enroll(method, config.access)
-}
-
-/// From the program view to the alias view.
-fn displacement() -> usize {
-    let start = alloc::arena().start;
-    alloc::alias_of(start) - start
 }
 
 /// Puts the calling thread, and the process with it, under watch.

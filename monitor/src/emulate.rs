@@ -83,9 +83,10 @@ struct Original {
     /// Zero behind `len`.
     code: [u8; MAX_LEN],
     stack: bool,
+    calls: bool,
 }
 
-const NOTHING: Original = Original { rip: 0, len: 0, code: [0; MAX_LEN], stack: false };
+const NOTHING: Original = Original { rip: 0, len: 0, code: [0; MAX_LEN], stack: false, calls: false };
 
 /// A thread's stubs, and what it has charged for the last.
 pub struct Emulator {
@@ -124,7 +125,7 @@ impl Emulator {
         if !reaches(decoded, original.stack, registers) {
             return false;
         }
-        if calls(code) {
+        if original.calls {
             if !call(frame, decoded, u64::from(original.len)) {
                 return false;
             }
@@ -185,7 +186,8 @@ impl Emulator {
         unsafe { code::write(self.area + at * STUB, &stub) }.ok()?;
         let mut bytes = [0; MAX_LEN];
         bytes[..code.len()].copy_from_slice(code);
-        self.originals[at] = Original { rip, len: code.len() as u8, code: bytes, stack: redirected.stack };
+        let Redirected { stack, calls, .. } = redirected;
+        self.originals[at] = Original { rip, len: code.len() as u8, code: bytes, stack, calls };
         Some(at)
     }
 }
@@ -197,8 +199,7 @@ pub fn in_program_view(info: &mut Info, copy: u64, original: u64) {
         info.address = original;
     }
     if matches!(info.signo, libc::SIGSEGV | libc::SIGBUS) && info.code > 0 {
-        let displacement = alloc::alias_of(alloc::arena().start) - alloc::arena().start;
-        let address = (info.address as usize).wrapping_sub(displacement);
+        let address = (info.address as usize).wrapping_sub(alloc::displacement());
         if alloc::contains(address) {
             info.address = address as u64;
         }
@@ -239,10 +240,6 @@ fn reaches(decoded: &Decoded, stack: bool, registers: &Registers) -> bool {
         }
     }
     inside
-}
-
-fn calls(code: &[u8]) -> bool {
-    redirect(code).is_some_and(|redirected| redirected.calls)
 }
 
 /// A call through memory: the target is read and the return address pushed as the processor would.

@@ -77,8 +77,8 @@ fn tell(module: &Module) {
     };
     let Some(_) = Thread::current().and_then(Thread::need_sheet) else { return };
     module.base.store(covered.start as u64, Ordering::SeqCst);
-    let displacement = alloc::alias_of(covered.start) as i64 - covered.start as i64;
-    module.displacement.store(if module.shape == ALIAS { displacement } else { 0 }, Ordering::SeqCst);
+    let displacement = if module.shape == ALIAS { alloc::displacement() as i64 } else { 0 };
+    module.displacement.store(displacement, Ordering::SeqCst);
     module.open.store(open, Ordering::SeqCst);
     module.length.store(covered.len() as u64, Ordering::SeqCst);
 }

@@ -110,13 +110,10 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
     call.opened_count = 0;
     call.opened_all = false;
     match protect::method() {
-        Some(Method::Pages) => {
-            let moved = by_alias(call);
-            open_buffers(call, moved.is_some());
-            if let Some(args) = moved {
-                frame.set_arguments(&args);
-            }
-        }
+        Some(Method::Pages) => match by_alias(call) {
+            Some(args) => frame.set_arguments(&args),
+            None => open_buffers(call),
+        },
         Some(Method::Key(_)) => {
             let offset = crate::pku::xsave_offset();
             let pkru = frame.pkru(offset).unwrap_or(0);
@@ -184,11 +181,8 @@ fn alias_of(address: u64) -> u64 {
     alloc::alias_of(address as usize) as u64
 }
 
-fn open_buffers(call: &mut Call, moved: bool) {
+fn open_buffers(call: &mut Call) {
     let (nr, args) = (call.nr, call.args);
-    if moved {
-        return;
-    }
     let mut too_many = false;
     let coverage = kernel::ranges(nr, &args, Phase::Before, &ProgramMemory, &mut |range: KernelRange| {
         let (start, len) = (range.addr as usize, range.len as usize);

@@ -119,7 +119,7 @@ fn ahead(string: &RepString, registers: &Registers) -> [u64; 2] {
         return [0, 0];
     }
     let arena = alloc::arena();
-    let displacement = (alloc::alias_of(arena.start) - arena.start) as u64;
+    let displacement = alloc::displacement() as u64;
     let within = |access: &operands::Access| {
         access.addr as usize >= arena.start && access.addr.saturating_add(access.len) as usize <= arena.end
     };

@@ -370,11 +370,12 @@ impl State {
         true
     }
 
-    /// Whether the trap was in a window that another thread has changed since: then what stands there now is to be executed.
+    /// Whether a breakpoint was in a window that another thread has changed since: then what stands there now is to be executed. A general
+    /// protection fault tells nothing: an instruction with a wild operand raises it too.
     fn has_changed(&self, frame: &mut Frame, at: u64) -> bool {
         let mut byte = [0u8];
-        let is_ours = self.zone_of(at).is_some() && memory::read(at as usize, &mut byte);
-        if is_ours && !traps(byte[0]) {
+        let is_ours = frame.info.signo == libc::SIGTRAP && self.zone_of(at).is_some();
+        if is_ours && memory::read(at as usize, &mut byte) && !traps(byte[0]) {
             frame.context.rip = at;
             return true;
         }
