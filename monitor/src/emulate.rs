@@ -25,7 +25,7 @@ use crate::operands::decode::MAX_LEN;
 use crate::operands::{self, Class, Decoded, Registers};
 use crate::protect;
 use crate::redirect::{Redirected, redirect};
-use crate::segments;
+use crate::segments::{self, ARCH_GET_GS, ARCH_SET_GS};
 use crate::step;
 use crate::totals::TOTALS;
 use core::ops::Range;
@@ -36,10 +36,6 @@ use thermalloc_alloc as alloc;
 const STUBS: usize = 256;
 const STUB: usize = 32;
 const JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
-
-/// Codes of arch_prctl(2).
-const ARCH_SET_GS: u64 = 0x1001;
-const ARCH_GET_GS: u64 = 0x1004;
 
 static ON: AtomicBool = AtomicBool::new(false);
 

@@ -10,6 +10,12 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use thermalloc_sys::gate::syscall;
 
+/// Codes of arch_prctl(2).
+pub const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_GET_FS: u64 = 0x1003;
+/// See [`ARCH_SET_GS`].
+pub const ARCH_GET_GS: u64 = 0x1004;
+
 static INSTRUCTIONS: AtomicBool = AtomicBool::new(false);
 
 /// Finds out whether user code may read the bases (bit 1 of AT_HWCAP2, Linux 5.9).
@@ -23,7 +29,7 @@ pub fn detect() {
 /// Base of fs.
 pub fn fs_base() -> u64 {
     if !INSTRUCTIONS.load(Ordering::Relaxed) {
-        return ask(0x1003);
+        return ask(ARCH_GET_FS);
     }
     let base: u64;
     // SAFETY: the kernel allows the instruction; it reads a register.
@@ -34,7 +40,7 @@ pub fn fs_base() -> u64 {
 /// Base of gs.
 pub fn gs_base() -> u64 {
     if !INSTRUCTIONS.load(Ordering::Relaxed) {
-        return ask(0x1004);
+        return ask(ARCH_GET_GS);
     }
     let base: u64;
     // SAFETY: the kernel allows the instruction; it reads a register.
@@ -44,15 +50,14 @@ pub fn gs_base() -> u64 {
 
 /// Sets the base of gs; false if the kernel refuses.
 pub fn set_gs_base(base: u64) -> bool {
-    const ARCH_SET_GS: usize = 0x1001;
     // SAFETY: nothing of the runtime uses gs.
-    unsafe { syscall(libc::SYS_arch_prctl, &[ARCH_SET_GS, base as usize]) == 0 }
+    unsafe { syscall(libc::SYS_arch_prctl, &[ARCH_SET_GS as usize, base as usize]) == 0 }
 }
 
 /// arch_prctl with ARCH_GET_FS or ARCH_GET_GS.
-fn ask(code: usize) -> u64 {
+fn ask(code: u64) -> u64 {
     let mut base = 0u64;
     // SAFETY: the kernel writes one word, which is alive.
-    unsafe { syscall(libc::SYS_arch_prctl, &[code, &raw mut base as usize]) };
+    unsafe { syscall(libc::SYS_arch_prctl, &[code as usize, &raw mut base as usize]) };
     base
 }

@@ -127,25 +127,21 @@ fn redis() {
     }
 }
 
+/// The load generator against a server on this machine, with one thread.
+fn load(port: &str, clients: &str) -> Command {
+    let mut load = process::command(&places::release("bench-memcached"));
+    load.args(["--server", "127.0.0.1", "--port", port, "--threads", "1", "--clients", clients]);
+    load
+}
+
 fn memcached_session(mode: Option<Mode>) -> i32 {
     let folder = Scratch::new("memcached");
     let port = free_port();
     let ready = || std::net::TcpStream::connect(format!("127.0.0.1:{port}")).is_ok();
     let arguments = ["-u", "root", "-l", "127.0.0.1", "-p", &port, "-t", "2", "-m", "16", "-U", "0"];
     let server = start(mode, &folder, "memcached", &arguments, ready);
-    let mut load = process::command(&places::release("bench-memcached"));
-    load.args([
-        "--server",
-        "127.0.0.1",
-        "--port",
-        &port,
-        "--threads",
-        "1",
-        "--clients",
-        "2",
-        "--requests",
-        "150",
-    ]);
+    let mut load = load(&port, "2");
+    load.args(["--requests", "150"]);
     load.args(["--ratio", "1:10", "--data-size", "32", "--key-pattern", "R:R", "--key-maximum", "50"]);
     client(&mut load);
     process::signal(&server.0, "TERM");
@@ -203,19 +199,8 @@ fn keys_are_as_hot_as_their_objects(mode: Mode) {
     let server = start(Some(mode), &folder, "memcached", &arguments, ready);
     let results = Scratch::new("load");
     let results = results.path().join("load");
-    let mut load = process::command(&places::release("bench-memcached"));
-    load.args([
-        "--server",
-        "127.0.0.1",
-        "--port",
-        &port,
-        "--threads",
-        "1",
-        "--clients",
-        "1",
-        "--pipeline",
-        "8",
-    ]);
+    let mut load = load(&port, "1");
+    load.args(["--pipeline", "8"]);
     load.args(["--populate", "--key-maximum", LAST_KEY, "--key-pattern", "Z:Z", "--data-size-range", SIZES]);
     load.args([
         "--requests",

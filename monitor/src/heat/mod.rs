@@ -36,7 +36,7 @@ mod stacks;
 mod tests;
 mod timeline;
 
-pub use cell::{GRANULE, narrow_offset, wide_offset};
+pub use cell::{narrow_offset, wide_offset};
 pub use output::{WriteError, write_report};
 pub use report::{Header, Locate};
 pub use sheets::Sheet;

@@ -7,6 +7,7 @@
 //! - `zone`: memory for translated code near a module.
 //! - `region`, `liveness`: the code that is translated together, and what it needs of the registers.
 //! - `assembler`, `emit`: translation.
+//! - `settle`: from the midst of translated code back to the program's state.
 //! - `state`: what has been translated and patched. This module: the handlers' side.
 //!
 //! # Safety
@@ -20,6 +21,7 @@ mod assembler;
 mod emit;
 mod liveness;
 mod region;
+mod settle;
 mod slots;
 mod state;
 mod window;
