@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 __attribute__((unused, noreturn, cold)) static void check_failed(const char *file, int line, const char *condition) {
@@ -26,6 +27,13 @@ static inline void say(const char *text) {
 
 // The address as the compiler must not know it: keeps accesses to the heap from being optimised away.
 #define OPAQUE(pointer) ({ __typeof__(pointer) opaque_ = (pointer); __asm__ volatile("" : "+r"(opaque_)::"memory"); opaque_; })
+
+// One SIGALRM after so many microseconds; none for 0. A timer that comes back by itself leaves no time between two
+// handlers where an access takes longer than its interval.
+__attribute__((unused)) static void alarm_once(long us) {
+    struct itimerval once = {{0, 0}, {0, us}};
+    CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
+}
 
 static inline void fill(char *bytes, size_t length, unsigned seed) {
     for (size_t i = 0; i < length; i++) bytes[i] = (char)(seed * 31 + i * 7);
