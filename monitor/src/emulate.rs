@@ -14,13 +14,10 @@
 //! Everything here runs in handlers.
 #![allow(unsafe_code)]
 
-use crate::access::{Access, By, Kind};
-use crate::clock;
+use crate::charged::Charged;
 use crate::code;
 use crate::frame::{Frame, Info};
-use crate::heat;
 use crate::memory;
-use crate::operands::access::CAPACITY;
 use crate::operands::decode::MAX_LEN;
 use crate::operands::{self, Class, Decoded, Registers};
 use crate::protect;
@@ -89,15 +86,12 @@ pub struct Emulator {
     /// Where the stubs are; 0 before the first.
     area: usize,
     originals: [Original; STUBS],
-    accesses: [Access; CAPACITY],
-    count: usize,
-    charged_ns: u64,
+    charged: Charged,
 }
 
 impl Default for Emulator {
     fn default() -> Self {
-        let nothing = Access { addr: 0, len: 0, kind: Kind::Read, by: By::Program };
-        Self { area: 0, originals: [NOTHING; STUBS], accesses: [nothing; CAPACITY], count: 0, charged_ns: 0 }
+        Self { area: 0, originals: [NOTHING; STUBS], charged: Charged::default() }
     }
 }
 
@@ -128,21 +122,9 @@ impl Emulator {
         } else {
             frame.context.rip = (self.area + stub * STUB) as u64;
         }
-        self.charge(decoded, thread);
+        self.charged.charge(decoded.accesses.iter().map(step::of_program), thread);
         TOTALS.emulated.fetch_add(1, Ordering::Relaxed);
         true
-    }
-
-    fn charge(&mut self, decoded: &Decoded, thread: u32) {
-        self.count = 0;
-        self.charged_ns = clock::now();
-        for access in decoded.accesses.iter().map(step::of_program) {
-            if step::is_watched(access.addr, access.len, access.kind) {
-                heat::charge(&access, thread, self.charged_ns);
-                self.accesses[self.count] = access;
-                self.count += 1;
-            }
-        }
     }
 
     /// If the thread is in a stub, puts it where it would be in the program: before the instruction, nothing charged, or
@@ -159,10 +141,7 @@ impl Emulator {
         }
         let stub = frame.context.rip;
         frame.context.rip = original.rip;
-        for access in &self.accesses[..self.count] {
-            heat::uncharge(access, thread, self.charged_ns);
-        }
-        self.count = 0;
+        self.charged.take_back(thread);
         in_program_view(&mut frame.info, stub, original.rip);
     }
 

@@ -105,6 +105,17 @@ pub struct Info {
     rest: [u64; 12],
 }
 
+impl Context {
+    /// The general registers, by number.
+    pub fn registers(&self) -> [u64; 16] {
+        let c = self;
+        [
+            c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13,
+            c.r14, c.r15,
+        ]
+    }
+}
+
 impl Info {
     /// What the kernel fills in for a signal of its own with nothing to tell (`SI_KERNEL`).
     pub const fn kernel(signo: i32) -> Self {
@@ -209,6 +220,15 @@ impl Frame {
             area[XSTATE_BV] = 0;
             area[XSTATE_BV + 1] &= (XFEATURE_PKRU >> 8) as u8;
         }
+    }
+
+    /// Sets the general registers, by number.
+    pub fn set_registers(&mut self, registers: &[u64; 16]) {
+        let c = &mut self.context;
+        [
+            c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13,
+            c.r14, c.r15,
+        ] = *registers;
     }
 
     /// Sets the arguments of a system call.

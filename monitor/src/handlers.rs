@@ -25,6 +25,7 @@ use crate::report;
 use crate::rewrite;
 use crate::signals;
 use crate::step::{self, Fault};
+use crate::string;
 use crate::thread::{HandlerState, Thread};
 use crate::world;
 use core::sync::atomic::Ordering;
@@ -44,11 +45,16 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     }
     // SAFETY: the kernel passes the frame's ucontext, and this is its only reference.
     let frame = unsafe { Frame::of(ucontext) };
-    if matches!(signal, libc::SIGSEGV | libc::SIGBUS) && memory::recover(&mut frame.context) {
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
+        && (memory::recover(&mut frame.context) || string::recover(&mut frame.context))
+    {
         return;
     }
     // SAFETY: a handler on the alternate stack.
     let thread = unsafe { Thread::here() };
+    if patch::at_door(thread, frame) {
+        return;
+    }
     if thread.is_busy() {
         in_runtime(thread, frame);
         return;
@@ -68,6 +74,7 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     }
     if thread.counts_inline() {
         patch::count(true);
+        patch::go_ahead(frame);
     }
     thread.set_handling(false);
     if control::dispatches() {
@@ -157,7 +164,7 @@ fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
         return;
     }
     step::cancel(state, frame, thread.ordinal.load(Ordering::Relaxed));
-    patch::settle(frame, thread.ordinal.load(Ordering::Relaxed));
+    patch::settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
     if synchronous
         && frame.info.signo == libc::SIGSYS
         && kernel_call::place(frame.context.rip) == Place::After
@@ -184,6 +191,10 @@ fn serve(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -
             process::call_returned(thread, state, frame);
             true
         }
+        libc::SIGTRAP if patch::is_release(frame) => {
+            patch::release(thread, frame);
+            true
+        }
         libc::SIGTRAP if rewrite::is_site(rip) => {
             frame.context.rip += 1;
             on_call(thread, state, frame, frame.context.rax as i64);
@@ -192,7 +203,9 @@ fn serve(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) -
         libc::SIGSYS if frame.info.code == SYS_USER_DISPATCH => {
             // Code in the heap was being stepped: its `syscall` instruction has been executed.
             step::cancel(state, frame, ordinal);
-            on_call(thread, state, frame, frame.info.syscall());
+            let nr = frame.info.syscall();
+            patch::learn_call(thread, state, frame, nr);
+            on_call(thread, state, frame, nr);
             true
         }
         _ => false,

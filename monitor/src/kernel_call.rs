@@ -125,6 +125,106 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
     frame.context.rip = stub as u64;
 }
 
+/// Calls that are made at the door: frequent ones that nothing in the monitor but their buffers is concerned with.
+fn is_for_door(nr: i64) -> bool {
+    matches!(
+        nr,
+        libc::SYS_read
+            | libc::SYS_write
+            | libc::SYS_pread64
+            | libc::SYS_pwrite64
+            | libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_preadv
+            | libc::SYS_pwritev
+            | libc::SYS_recvfrom
+            | libc::SYS_sendto
+            | libc::SYS_recvmsg
+            | libc::SYS_sendmsg
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_socket
+            | libc::SYS_setsockopt
+            | libc::SYS_getsockopt
+            | libc::SYS_shutdown
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_ctl
+            | libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_futex
+            | libc::SYS_getdents64
+            | libc::SYS_clock_gettime
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_nanosleep
+            | libc::SYS_gettimeofday
+            | libc::SYS_sched_yield
+            | libc::SYS_open
+            | libc::SYS_openat
+            | libc::SYS_close
+            | libc::SYS_lseek
+            | libc::SYS_stat
+            | libc::SYS_lstat
+            | libc::SYS_fstat
+            | libc::SYS_newfstatat
+            | libc::SYS_access
+            | libc::SYS_readlink
+            | libc::SYS_readlinkat
+            | libc::SYS_fcntl
+            | libc::SYS_ioctl
+            | libc::SYS_fsync
+            | libc::SYS_fdatasync
+            | libc::SYS_ftruncate
+            | libc::SYS_unlink
+            | libc::SYS_getpid
+            | libc::SYS_gettid
+            | libc::SYS_getppid
+            | libc::SYS_getuid
+            | libc::SYS_geteuid
+            | libc::SYS_getgid
+            | libc::SYS_getegid
+            | libc::SYS_getrandom
+            | libc::SYS_getrusage
+    )
+}
+
+/// Begins a call that the thread makes at the door, without a signal: the arguments to make it with. `None`: it must arrive as a
+/// signal, for it is one of those that the monitor has a part in, or buffers must be opened for it.
+pub fn begin_at_door(call: &mut Call, returns_to: u64, nr: i64, args: [u64; 6]) -> Option<[u64; 6]> {
+    if !is_for_door(nr) || protect::method() != Some(Method::Pages) {
+        return None;
+    }
+    (call.nr, call.args, call.after) = (nr, args, After::Nothing);
+    let args = by_alias(call).or_else(|| touches_no_heap(nr, &args).then_some(args))?;
+    TOTALS.syscalls.fetch_add(1, Ordering::Relaxed);
+    call.forget_openings();
+    call.returns_to = returns_to;
+    Some(args)
+}
+
+/// Whether the kernel is known to touch no watched memory in a call.
+fn touches_no_heap(nr: i64, args: &[u64; 6]) -> bool {
+    let mut is_clear = true;
+    let coverage = kernel::ranges(nr, args, Phase::Before, &ProgramMemory, &mut |range: KernelRange| {
+        is_clear &= !is_watched(range.addr as usize, range.len as usize, kind_of(range));
+    });
+    is_clear && coverage == Coverage::Complete
+}
+
+/// A call made at the door has returned: charges what the kernel did. Returns the arguments as the program passed them.
+pub fn finish_at_door(call: &mut Call, result: i64, thread: u32) -> [u64; 6] {
+    charge(call.nr, &call.args, result, thread);
+    call.returns_to = 0;
+    call.args
+}
+
+/// A call that was to be made at the door is not made yet after all: its number and arguments.
+pub fn take_back_at_door(call: &mut Call) -> (i64, [u64; 6]) {
+    call.returns_to = 0;
+    (call.nr, call.args)
+}
+
 /// The arguments that make the kernel reach heap buffers by the alias view, so that nothing need be opened: for calls that the kernel has done
 /// with when they return, whose buffers are named by the arguments themselves, by one vector, or by one message header. `None`: as they are.
 fn by_alias(call: &mut Call) -> Option<[u64; 6]> {
@@ -302,9 +402,11 @@ pub enum Place {
 /// Where `rip` stands in the stubs.
 pub fn place(rip: u64) -> Place {
     let rip = rip as usize;
-    if rip == gate::call() || rip == gate::clone() {
+    if rip == gate::call() || rip == gate::door() || rip == gate::clone() {
         Place::Before
-    } else if (gate::call_done()..=gate::call_done() + 1).contains(&rip) || gate::clone_done().contains(&rip)
+    } else if rip == gate::door_done()
+        || (gate::call_done()..=gate::call_done() + 1).contains(&rip)
+        || gate::clone_done().contains(&rip)
     {
         Place::After
     } else {

@@ -12,8 +12,11 @@
 //! - lives: `report`, `exec`, `process`, [`objects`]
 //! - `handlers` (the entry of all signals), [`control`] (start and stop)
 
+pub use patch::keep_little;
+
 mod access;
 mod actions;
+mod charged;
 mod clock;
 mod code;
 pub mod config;
@@ -46,6 +49,7 @@ mod rewrite;
 mod segments;
 mod signals;
 mod step;
+mod string;
 pub mod thread;
 mod totals;
 pub mod unwind;

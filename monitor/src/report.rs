@@ -51,11 +51,16 @@ pub fn forked() {
     schedule();
 }
 
+/// Whether the time of the periodic report has come.
+pub fn is_due() -> bool {
+    let next = NEXT_NS.load(Ordering::Relaxed);
+    next != u64::MAX && clock::now() >= next
+}
+
 /// Writes the periodic report if its time has come. A program that makes no access and no system call is not
 /// interrupted for it: its counts have not changed either.
 pub fn on_time() {
-    let next = NEXT_NS.load(Ordering::Relaxed);
-    if next == u64::MAX || clock::now() < next || WRITING.swap(true, Ordering::Relaxed) {
+    if !is_due() || WRITING.swap(true, Ordering::Relaxed) {
         return;
     }
     // Inside the gate, so that no fork copies the process in the middle of this.

@@ -16,7 +16,7 @@ use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::control;
 use crate::emulate;
-use crate::frame::{Frame, TRAP_FLAG};
+use crate::frame::{Context, Frame, TRAP_FLAG};
 use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
@@ -230,7 +230,7 @@ pub fn on_fault(thread: &'static Thread, state: &mut HandlerState, frame: &mut F
         return also_open(&mut state.step, address);
     }
     let place = patch::place(frame.context.rip);
-    if !fetch && patch::resume(thread, frame, place) {
+    if !fetch && patch::resume(thread, state, frame, place) {
         return Fault::Resumed;
     }
     let thread = thread.ordinal.load(Ordering::Relaxed);
@@ -269,7 +269,7 @@ fn emulate_original(state: &mut HandlerState, frame: &mut Frame, thread: u32) ->
         return false;
     }
     let before = frame.context;
-    patch::settle(frame, thread);
+    patch::settle(frame, &mut state.callout, thread);
     let registers = registers_of(frame);
     let emulated = patch::original(frame.context.rip).is_some_and(|code| {
         let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
@@ -463,12 +463,13 @@ fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> (De
 
 /// The registers that operands are computed from.
 pub fn registers_of(frame: &Frame) -> Registers {
-    let c = &frame.context;
+    registers_in(&frame.context)
+}
+
+/// See [`registers_of`].
+pub fn registers_in(c: &Context) -> Registers {
     Registers {
-        gpr: [
-            c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13,
-            c.r14, c.r15,
-        ],
+        gpr: c.registers(),
         rip: c.rip,
         rflags: c.eflags,
         fs_base: segments::fs_base(),

@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use crate::actions::{RESERVED, bit};
+use crate::charged::Charged;
 use crate::clock;
 use crate::emulate::Emulator;
 use crate::errno::KeptErrno;
@@ -25,7 +26,7 @@ use crate::heat::{self, Sheet};
 use crate::kernel_call::Call;
 use crate::operands::{DecoderState, XsaveLayout};
 use crate::own_stack;
-use crate::patch;
+use crate::patch::{self, Door};
 use crate::peek::Peek;
 use crate::process::{Birth, ExecImage};
 use crate::registrations::Registrations;
@@ -33,6 +34,7 @@ use crate::step::Step;
 use crate::unwind::UnwindState;
 use crate::world;
 use core::cell::{Cell, UnsafeCell};
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use thermalloc_sys::gate::{self, ThreadEntry};
@@ -76,6 +78,8 @@ pub struct Thread {
     /// Signals that arrived meanwhile: blocked, and pending with the kernel.
     deferred: Cell<u64>,
     late: Cell<Option<Info>>,
+    /// Whether either of these has arrived since the thread came to the door.
+    waiting: Cell<bool>,
     /// The next retired block.
     next: AtomicUsize,
     keeps_slot: Cell<bool>,
@@ -91,6 +95,7 @@ pub struct Thread {
     unwind: UnsafeCell<UnwindState>,
     peek: UnsafeCell<Peek>,
     start: UnsafeCell<StartFrame>,
+    door: Door,
 }
 
 /// What only handlers use.
@@ -101,6 +106,8 @@ pub struct HandlerState {
     pub traced: u64,
     /// Stubs of emulated instructions.
     pub emulator: Emulator,
+    /// What the last callout has charged, until its instruction has run.
+    pub callout: Charged,
     /// The system call in progress.
     pub call: Call,
     /// Calls that a vfork child's calls have displaced, with the process that made them: the child's parent, on the
@@ -128,6 +135,13 @@ pub struct HandlerState {
     pub vfork_child: bool,
 }
 
+impl HandlerState {
+    /// Whether a vfork child and its parent share this state now.
+    pub fn borrows(&self) -> bool {
+        self.vfork_child || !self.suspended.is_empty()
+    }
+}
+
 /// The frame from which a new thread enters the program.
 #[repr(C, align(64))]
 struct StartFrame {
@@ -140,6 +154,13 @@ static RETIRED: Lock<usize> = Lock::new(0);
 static ORDINALS: AtomicU32 = AtomicU32::new(0);
 
 impl Thread {
+    /// Offset of the door.
+    pub const DOOR: usize = offset_of!(Self, door);
+    /// Offset of the depth, a u32.
+    pub const DEPTH: usize = offset_of!(Self, depth);
+    /// Offset of what says that a signal waits, a byte.
+    pub const WAITING: usize = offset_of!(Self, waiting);
+
     /// The thread whose alternate stack the caller runs on.
     ///
     /// # Safety
@@ -226,6 +247,7 @@ impl Thread {
     /// Keeps a signal until the thread leaves the runtime: it stays pending with the kernel, blocked.
     pub fn defer(&self, frame: &mut Frame) {
         let signal = frame.info.signo;
+        self.waiting.set(true);
         if RESERVED & bit(signal) != 0 {
             // It cannot be blocked, or the monitor would be.
             self.late.set(Some(frame.info));
@@ -239,6 +261,35 @@ impl Thread {
     /// A signal of the monitor's that came from outside while the thread was busy.
     pub fn take_late(&self) -> Option<Info> {
         self.late.take()
+    }
+
+    /// Signals that wait for the thread to leave the runtime; whoever takes them unblocks them.
+    pub fn take_deferred(&self) -> u64 {
+        self.deferred.take()
+    }
+
+    /// Signals that wait are about to be let in.
+    pub fn stop_waiting(&self) {
+        self.waiting.set(false);
+    }
+
+    /// The thread's door.
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Opens the door to the runtime for the thread's translated code.
+    pub fn open_door(&self) {
+        self.door.open(self.own_stack_top() as u64);
+    }
+
+    /// The thread has left the runtime by the door.
+    pub fn leave_door(&self) {
+        self.depth.set(0);
+    }
+
+    fn own_stack_top(&self) -> usize {
+        self as *const Self as usize + BLOCK - ALT_STACK - PAGE
     }
 
     /// Whether translated code counts the thread's accesses.
@@ -394,7 +445,7 @@ impl Runtime {
     /// Runs `act` on a stack that the runtime can use: the program's may lie in the watched heap. `act` must not panic.
     #[inline]
     pub fn run<R>(&self, act: impl FnOnce() -> R) -> R {
-        own_stack::run(self.thread as *const Thread as usize + BLOCK - ALT_STACK - PAGE, act)
+        own_stack::run(self.thread.own_stack_top(), act)
     }
 }
 
@@ -436,7 +487,7 @@ fn send(info: &Info) {
 /// Unblocks the signals that arrived while the thread was in the runtime; the kernel delivers them at once.
 #[cold]
 fn release_deferred(thread: &Thread) {
-    let signals = thread.deferred.replace(0);
+    let signals = thread.take_deferred();
     // SAFETY: the kernel reads a mask, which is alive.
     unsafe {
         gate::syscall(
@@ -545,6 +596,7 @@ fn fresh() -> Result<&'static Thread, Errno> {
             step: Step::default(),
             traced: 0,
             emulator: Emulator::default(),
+            callout: Charged::default(),
             call: Call::default(),
             suspended: Vec::with_capacity(4),
             altstack: Stack::DISABLED,

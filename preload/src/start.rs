@@ -43,6 +43,8 @@ fn begin_with(config: &Config) {
     if config.mode == Mode::Off {
         return;
     }
+    // `memory` serves the runtime here, in vectors of 16 bytes.
+    thermalloc_monitor::keep_little();
     match control::start(config) {
         Ok(()) if config.verbose > 0 => say(&format!("watching in mode {}", control::mode_name())),
         Ok(()) => {}

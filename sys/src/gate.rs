@@ -11,6 +11,7 @@
 
 use core::arch::global_asm;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 global_asm!(
     ".pushsection .text.thermalloc_gate,\"ax\",@progbits",
@@ -50,6 +51,16 @@ global_asm!(
     "int3",
     // RIP behind a trap must not be the start of something else.
     ".p2align 4, 0xcc",
+    // The same without a trap: on to where the word behind `thermalloc_gate_door_next` says.
+    ".globl thermalloc_gate_door",
+    ".hidden thermalloc_gate_door",
+    "thermalloc_gate_door:",
+    "syscall",
+    ".globl thermalloc_gate_door_done",
+    ".hidden thermalloc_gate_door_done",
+    "thermalloc_gate_door_done:",
+    "jmp qword ptr [rip + thermalloc_gate_door_next]",
+    ".p2align 4, 0xcc",
     // A program's thread-creating clone/clone3. r9 holds the new thread's block, whose first word is the
     // top of a stack of the runtime and whose second is the function that starts the thread there.
     // rcx is dead here (the `syscall` instruction overwrites it), and jrcxz leaves the flags alone.
@@ -72,6 +83,13 @@ global_asm!(
     ".hidden thermalloc_gate_end",
     "thermalloc_gate_end:",
     ".popsection",
+    ".pushsection .bss.thermalloc_gate_door_next,\"aw\",@nobits",
+    ".p2align 3",
+    ".globl thermalloc_gate_door_next",
+    ".hidden thermalloc_gate_door_next",
+    "thermalloc_gate_door_next:",
+    ".zero 8",
+    ".popsection",
 );
 
 unsafe extern "C" {
@@ -79,6 +97,9 @@ unsafe extern "C" {
     static thermalloc_gate_restorer: u8;
     static thermalloc_gate_call: u8;
     static thermalloc_gate_call_done: u8;
+    static thermalloc_gate_door: u8;
+    static thermalloc_gate_door_done: u8;
+    static thermalloc_gate_door_next: AtomicUsize;
     static thermalloc_gate_clone: u8;
     static thermalloc_gate_clone_done: u8;
     static thermalloc_gate_end: u8;
@@ -111,6 +132,22 @@ pub fn call() -> usize {
 /// RIP between the return of the call sent to [`call`] and the trap.
 pub fn call_done() -> usize {
     address(&raw const thermalloc_gate_call_done)
+}
+
+/// Like [`call`], with a jump to [`on_door`]'s address for the trap.
+pub fn door() -> usize {
+    address(&raw const thermalloc_gate_door)
+}
+
+/// RIP between the return of the call sent to [`door`] and the jump.
+pub fn door_done() -> usize {
+    address(&raw const thermalloc_gate_door_done)
+}
+
+/// Sets where calls sent to [`door`] go on; before the first of them.
+pub fn on_door(next: usize) {
+    // SAFETY: an aligned word of this module's, which only this function writes.
+    unsafe { &*(&raw const thermalloc_gate_door_next) }.store(next, Ordering::Relaxed);
 }
 
 /// Like [`call`], for a clone that starts a thread; r9 holds the address of a [`ThreadEntry`].

@@ -12,6 +12,16 @@ pub fn linear(instruction: &Instruction, memory: &UsedMemory, registers: &Regist
     with_index(memory, index, bit_string_offset(instruction, registers), registers)
 }
 
+/// Linear address of an instruction's one memory operand: of general registers, in the flat segment.
+pub fn of_operand(instruction: &Instruction, registers: &Registers) -> u64 {
+    let (base, index) = (instruction.memory_base(), instruction.memory_index());
+    let effective = instruction
+        .memory_displacement64()
+        .wrapping_add(registers.get(base))
+        .wrapping_add(registers.get(index).wrapping_mul(u64::from(instruction.memory_index_scale())));
+    if base.is_gpr32() || index.is_gpr32() { effective & 0xFFFF_FFFF } else { effective }
+}
+
 /// Linear address of an operand for one value of its index, moved by `offset` bytes.
 pub fn with_index(memory: &UsedMemory, index: u64, offset: u64, registers: &Registers) -> u64 {
     let effective = memory

@@ -69,6 +69,20 @@ impl DecoderState {
         decoded
     }
 
+    /// The accesses of an instruction that has been decoded before, and is no string instruction; none if they are not known.
+    pub fn accesses(
+        &mut self,
+        instruction: &Instruction,
+        registers: &Registers,
+        vectors: &dyn Vectors,
+    ) -> Option<Accesses> {
+        let class = Class::Plain;
+        let mut decoded =
+            Decoded { len: instruction.len() as u8, accesses: Accesses::new(), class, complete: true };
+        self.operands(instruction, registers, vectors, &mut decoded);
+        decoded.complete.then_some(decoded.accesses)
+    }
+
     fn operands(
         &mut self,
         instruction: &Instruction,

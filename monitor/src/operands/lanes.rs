@@ -38,6 +38,11 @@ impl Sink<'_> {
     }
 }
 
+/// The runs of lanes of an operand at `addr` that a mask lets through.
+pub fn runs(addr: u64, lane: u64, count: u64, mask: u64, kinds: &[Kind], accesses: &mut Accesses) {
+    Sink { accesses, kinds }.push_runs(addr, lane, mask & low_bits(count));
+}
+
 /// One access for each active lane of a gather or scatter.
 pub fn scattered(
     instruction: &Instruction,

@@ -6,9 +6,9 @@
 //! - [`registers`]: general registers and segment bases.
 //! - [`layout`]: where the parts of an xsave area lie.
 //! - [`vectors`]: vector, mask and MMX registers, by default from a signal frame.
-//! - `address`: effective addresses.
+//! - [`address`]: effective addresses.
 //! - `suppression`: which masked instructions read lanes that their mask turns off.
-//! - `lanes`: gathers, scatters and masked operands.
+//! - [`lanes`]: gathers, scatters and masked operands.
 //! - [`string`]: `rep` string instructions as whole ranges.
 //! - [`class`]: what a single-stepper must know of an instruction beside its accesses.
 //! - [`decode`]: the decoder itself.
@@ -22,14 +22,14 @@
 //! no memory is read but the code bytes, the registers and the xsave area that the caller hands in.
 
 pub mod access;
-mod address;
+pub mod address;
 pub mod class;
 pub mod decode;
-mod lanes;
+pub(crate) mod lanes;
 pub mod layout;
 pub mod registers;
 pub mod string;
-mod suppression;
+pub(crate) mod suppression;
 pub mod vectors;
 
 pub use access::{Access, Accesses, Kind};

@@ -118,7 +118,8 @@ impl RepString {
     }
 }
 
-fn string_op(mnemonic: Mnemonic) -> Option<(StringOp, u8)> {
+/// Which string instruction, and the bytes of an element; also for the SSE instructions of the same names.
+pub fn string_op(mnemonic: Mnemonic) -> Option<(StringOp, u8)> {
     Some(match mnemonic {
         Mnemonic::Movsb => (StringOp::Movs, 1),
         Mnemonic::Movsw => (StringOp::Movs, 2),

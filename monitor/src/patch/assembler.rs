@@ -4,12 +4,14 @@
 //! Runs in handlers, and uses the private heap.
 
 use super::slots::{Slot, displacement};
-use iced_x86::{Code, Encoder, Instruction, OpKind, Register};
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, OpKind, Register};
 
 /// A general register by number.
 pub type Gpr = u8;
 /// rax.
 pub const RAX: Gpr = 0;
+/// rcx, which holds the door.
+pub const RCX: Gpr = 1;
 /// rsp, never scratch.
 pub const RSP: Gpr = 4;
 
@@ -38,6 +40,11 @@ impl Assembler {
     /// Nothing yet.
     pub fn new(base: u64) -> Self {
         Self { base, code: Vec::with_capacity(4096), encoder: Encoder::new(64) }
+    }
+
+    /// Where the code will lie.
+    pub fn base(&self) -> u64 {
+        self.base
     }
 
     /// Bytes so far.
@@ -138,6 +145,42 @@ impl Assembler {
     pub fn add_to(&mut self, base: Gpr, offset: u8, value: i8) {
         self.at(0x83, base, offset);
         self.bytes(&[value as u8]);
+    }
+
+    /// `mov dword [rcx + offset], value`
+    pub fn store_at_rcx(&mut self, offset: i32, value: u32) {
+        self.bytes(&[0xc7, 0x81]);
+        self.bytes(&offset.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// `jmp [rcx + offset]`
+    pub fn jump_through_rcx(&mut self, offset: i32) {
+        self.bytes(&[0xff, 0xa1]);
+        self.bytes(&offset.to_le_bytes());
+    }
+
+    /// `kmovw [rcx + offset], mask`, or kmovq
+    pub fn store_mask(&mut self, offset: i32, mask: u8, is_long: bool) -> Option<()> {
+        let code = if is_long { Code::VEX_Kmovq_m64_kr } else { Code::VEX_Kmovw_m16_kr };
+        let to = MemoryOperand::with_base_displ(Register::RCX, offset.into());
+        let store = Instruction::with2(code, to, Register::K0 + u32::from(mask)).ok()?;
+        self.encoder.encode(&store, 0).ok()?;
+        let bytes = self.encoder.take_buffer();
+        self.bytes(&bytes);
+        Some(())
+    }
+
+    /// `jrcxz`; returns where its displacement is, for [`Assembler::bind_short`].
+    pub fn jump_if_rcx_zero(&mut self) -> u32 {
+        self.bytes(&[0xe3, 0]);
+        self.here() - 1
+    }
+
+    /// Makes the short jump whose displacement is at `at` go to an offset in this code; none if it is out of reach.
+    pub fn bind_short(&mut self, at: u32, to: u32) -> Option<()> {
+        self.code[at as usize] = i8::try_from(to as i64 - i64::from(at) - 1).ok()? as u8;
+        Some(())
     }
 
     /// rax = the arithmetic flags.

@@ -15,14 +15,17 @@
 //! # Signal context
 //! Runs in handlers, and uses the private heap.
 
+mod doors;
+
 use super::assembler::{Assembler, Gpr, If, RAX, RSP};
+use super::callout::{Site, may_be_heap};
 use super::liveness::{self, Set};
 use super::region::{Item, Source, What};
 use super::slots::Slot;
 use crate::access::Kind;
 use crate::heat::{narrow_offset, wide_offset};
 use crate::operands;
-use crate::operands::decode::{kinds, touches_nothing};
+use crate::operands::decode::kinds;
 use crate::redirect::redirect_decoded;
 use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpKind,
@@ -70,6 +73,8 @@ pub struct Piece {
     pub pushed: Range<u32>,
     /// Where the side begins that counts nothing; 0: there is none.
     pub cold: u32,
+    /// Whether its accesses have been charged at the door.
+    pub charged: bool,
 }
 
 /// Where the code goes that has seen a counter wrap.
@@ -124,6 +129,7 @@ pub fn emit(
         wraps: Vec::new(),
         jumps: Vec::new(),
         colds: Vec::new(),
+        sites: Vec::new(),
     };
     let mut entries = Vec::new();
     for (item, live) in items.iter().zip(live) {
@@ -143,6 +149,7 @@ struct Emitter {
     /// Displacements of jumps to original addresses.
     jumps: Vec<(u32, u64)>,
     colds: Vec<Cold>,
+    sites: Vec<doors::Pending>,
 }
 
 /// The cold side of an access, to be placed behind the region.
@@ -169,8 +176,14 @@ impl Emitter {
             What::Call(instruction, original) => self.call(instruction, original, live, factory),
             What::Run(instruction, original) => match Counted::of(instruction, self.rules, factory) {
                 Some(counted) => self.access(instruction, original, &counted, live, factory),
-                None => self.plain(item.ip, |this| this.asm.instruction(instruction, original)),
+                None => match Site::of(instruction, self.rules.loads, factory) {
+                    Some(site) => self.door(site, instruction, original),
+                    None => self.plain(item.ip, |this| this.asm.instruction(instruction, original)),
+                },
             },
+            What::SystemCall(instruction, original) => {
+                self.door(Site::of_call(instruction), instruction, original)
+            }
         }
     }
 
@@ -374,6 +387,8 @@ impl Emitter {
                 None => self.asm.bind_address(at, known(target).unwrap_or(target))?,
             }
         }
+        let base = self.asm.base();
+        self.sites.into_iter().for_each(|site| site.place(base));
         Some(Body { code: self.asm.code().to_vec(), pieces: self.pieces, wraps: self.wraps, entries: listed })
     }
 
@@ -456,24 +471,13 @@ struct Counted {
 impl Counted {
     /// None if the instruction is to run as it is: it accesses no memory that can be the heap's, or in a way that has no counter.
     fn of(instruction: &Instruction, rules: Rules, factory: &mut InstructionInfoFactory) -> Option<Self> {
-        if !instruction.op_kinds().any(|kind| kind == OpKind::Memory)
-            || instruction.is_ip_rel_memory_operand()
+        let base = instruction.memory_base();
+        if !may_be_heap(instruction)
+            || instruction.has_op_mask()
+            || instruction.is_vsib()
+            || is_special(instruction.mnemonic())
+            || selects_bit(instruction)
         {
-            return None;
-        }
-        if instruction.has_op_mask() || instruction.is_vsib() || is_special(instruction.mnemonic()) {
-            return None;
-        }
-        if matches!(instruction.memory_segment(), Register::FS | Register::GS) {
-            return None;
-        }
-        let (base, index) = (instruction.memory_base(), instruction.memory_index());
-        if matches!(base, Register::RSP | Register::ESP)
-            || (base == Register::None && index == Register::None)
-        {
-            return None;
-        }
-        if touches_nothing(instruction.mnemonic()) || selects_bit(instruction) {
             return None;
         }
         let info = factory.info_options(instruction, InstructionInfoOptions::NO_REGISTER_USAGE);

@@ -49,6 +49,7 @@ pub fn live(items: &[Item], source: &impl Source, factory: &mut InstructionInfoF
         .map(|item| match &item.what {
             What::Run(instruction, _) => effect(instruction, factory),
             What::Branch(instruction) => effect(instruction, factory),
+            What::SystemCall(..) => Effect { uses: ALL.0, kills: 0 },
             What::Call(..) | What::Goto | What::Joined => Effect { uses: 0, kills: 0 },
         })
         .collect();
@@ -79,7 +80,7 @@ pub fn live(items: &[Item], source: &impl Source, factory: &mut InstructionInfoF
                     let falls = instruction.flow_control() == FlowControl::ConditionalBranch;
                     taken | if falls { live[index + 1].0 } else { 0 }
                 }
-                What::Joined => live[index + 1].0,
+                What::Joined | What::SystemCall(..) => live[index + 1].0,
                 What::Call(..) => ALL.0 & !FLAGS,
                 What::Goto => target(item.ip, &live),
             };
@@ -130,6 +131,7 @@ impl<S: Source> Beyond<'_, S> {
                 FlowControl::UnconditionalBranch if instruction.is_jmp_short_or_near() => {
                     ip = instruction.near_branch_target();
                 }
+                _ if instruction.mnemonic() == Mnemonic::Syscall => break,
                 FlowControl::Call | FlowControl::Return => {
                     let uses = effect(&instruction, self.factory).uses & !killed;
                     return all(used | uses, killed, ALL.0 & !FLAGS);

@@ -6,6 +6,7 @@
 //! - `window`: what a jump over original code may look like.
 //! - `zone`: memory for translated code near a module.
 //! - `region`, `liveness`: the code that is translated together, and what it needs of the registers.
+//! - `door`, `callout`: from translated code into the runtime and back, for system calls and what has no inline counter.
 //! - `assembler`, `emit`: translation.
 //! - `settle`: from the midst of translated code back to the program's state.
 //! - `state`: what has been translated and patched. This module: the handlers' side.
@@ -18,6 +19,8 @@
 //! time, and handlers do not nest.
 
 mod assembler;
+mod callout;
+mod door;
 mod emit;
 mod liveness;
 mod region;
@@ -27,18 +30,23 @@ mod state;
 mod window;
 mod zone;
 
+use crate::charged::Charged;
 use crate::control;
 use crate::frame::{Frame, TRAP_FLAG};
 use crate::heat;
+use crate::kernel_call::SYSCALL_LEN;
 use crate::operands::decode::MAX_LEN;
 use crate::rewrite;
 use crate::segments;
-use crate::thread::Thread;
+use crate::thread::{HandlerState, Thread};
 use crate::world;
+pub use callout::keep_little;
 use core::sync::atomic::{AtomicBool, Ordering};
+pub use door::{Door, is_release, release};
 use slots::Slot;
 use state::State;
 use thermalloc_alloc as alloc;
+use thermalloc_sys::gate;
 use thermalloc_sys::lock::Lock;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -49,6 +57,7 @@ const SI_KERNEL: i32 = 0x80;
 
 /// Begins to patch. `loads`: whether loads are counted.
 pub fn start(loads: bool) {
+    gate::on_door(door::back() as usize);
     *STATE.lock() = Some(Box::new(State::new(loads)));
     ON.store(true, Ordering::Release);
 }
@@ -93,8 +102,45 @@ pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
 
 /// If the thread is in translated code, puts it where it would be in the program. `ordinal` is the
 /// thread's.
-pub fn settle(frame: &mut Frame, ordinal: u32) {
-    with_state(|state| state.settle(frame, ordinal));
+pub fn settle(frame: &mut Frame, callout: &mut Charged, ordinal: u32) {
+    with_state(|state| state.settle(frame, callout, ordinal));
+}
+
+/// A signal may have found the thread at the door, outside of the runtime: then the frame is made as if it had not come there, or had
+/// left. True if the thread is to go on at once.
+pub fn at_door(thread: &Thread, frame: &mut Frame) -> bool {
+    door::skip(thread, frame) || {
+        door::roll(thread, frame);
+        false
+    }
+}
+
+/// If a patch covers the instruction at RIP, sends the thread to its translation, which saves a trap.
+pub fn go_ahead(frame: &mut Frame) {
+    let ip = frame.context.rip;
+    if let Some(translation) = with_state(|state| state.ahead(ip)).flatten() {
+        frame.context.rip = translation;
+    }
+}
+
+/// The program has made a system call by a signal: the next one from there shall go by the door. If it came from translated code, the frame
+/// is made the program's.
+pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame, nr: i64) {
+    if !is_on() {
+        return;
+    }
+    let ip = frame.context.rip;
+    if place(ip) != Place::Outside {
+        return settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
+    }
+    // Debuggers know the return from a handler by its bytes; the others happen once.
+    let is_once =
+        matches!(nr, libc::SYS_rt_sigreturn | libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve);
+    if !is_once && (thread.counts_inline() || make_ready(thread)) {
+        world::enter();
+        enter(ip - SYSCALL_LEN);
+        world::leave();
+    }
 }
 
 /// A trap of the patches: a covered instruction, to which something jumped after all, or a counter that has wrapped. The frame is as the
@@ -156,7 +202,7 @@ pub fn before_call(nr: i64, args: &[u64; 6]) {
 
 /// The instruction at RIP has faulted on watched memory: sends the thread to its translation, which is made now if there is none. False if
 /// it must be let through another way.
-pub fn resume(thread: &'static Thread, frame: &mut Frame, place: Place) -> bool {
+pub fn resume(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame, place: Place) -> bool {
     if !is_on() {
         return false;
     }
@@ -169,7 +215,7 @@ pub fn resume(thread: &'static Thread, frame: &mut Frame, place: Place) -> bool 
             with_state(|state| state.note(frame.context.rip));
             return false;
         }
-        settle(frame, thread.ordinal.load(Ordering::Relaxed));
+        settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
     }
     // Inside the gate, so that no fork copies half a patch.
     world::enter();
@@ -198,16 +244,19 @@ fn make_ready(thread: &'static Thread) -> bool {
     let Some(sheet) = thread.need_sheet() else { return false };
     slots::set(Slot::Narrow, sheet.bias() as u64);
     slots::set(Slot::Wide, (sheet.bias() + sheet.wide()) as u64);
+    thread.open_door();
+    slots::set(Slot::Thread, thread as *const Thread as u64);
     slots::set(Slot::Start, heat::covered().start as u64);
+    // It begins to count when the handler returns: what the runtime does until then is not the program's.
     thread.set_counts_inline();
-    count(true);
     true
 }
 
 /// Whether what the calling thread does from here on is the program's, and counted. Only for threads that count inline.
 pub fn count(counts: bool) {
-    let end = if counts && !control::is_paused() { heat::covered().end } else { 0 };
-    slots::set(Slot::End, end as u64);
+    let counts = counts && !control::is_paused();
+    slots::set(Slot::End, if counts { heat::covered().end as u64 } else { 0 });
+    slots::set(Slot::Door, if counts { slots::get(Slot::Thread) } else { 0 });
 }
 
 /// Monitoring has been paused or resumed: the calling thread's translated code is told; that of others, when they enter the runtime next.
@@ -220,6 +269,7 @@ pub fn tell() {
 /// No more patches, and those that are there are taken back.
 pub fn stop() {
     forget(0..usize::MAX);
+    slots::set(Slot::Thread, 0);
     ON.store(false, Ordering::Release);
 }
 

@@ -32,6 +32,8 @@ pub enum What {
     Joined,
     /// A call, made so that it returns to the original code.
     Call(Instruction, [u8; MAX_LEN]),
+    /// A system call, which is made at the door.
+    SystemCall(Instruction, [u8; MAX_LEN]),
     /// Goes on at the original address `ip`.
     Goto,
 }
@@ -42,6 +44,8 @@ pub trait Source {
     fn read(&self, ip: u64, bytes: &mut [u8; MAX_LEN]) -> usize;
     /// Whether a translation of the instruction exists already.
     fn is_translated(&self, ip: u64) -> bool;
+    /// Whether system calls are translated.
+    fn takes_calls(&self) -> bool;
 }
 
 /// The region that begins at `entry`. What begins below `must_end`, in straight line from the entry, belongs to it whatever it
@@ -73,6 +77,10 @@ impl<S: Source> Builder<'_, S> {
         (!instruction.is_invalid()).then_some((instruction, bytes))
     }
 
+    fn makes_system_call(&self, instruction: &Instruction) -> bool {
+        instruction.mnemonic() == Mnemonic::Syscall && self.source.takes_calls()
+    }
+
     fn push(&mut self, ip: u64, what: What) {
         if !matches!(what, What::Goto) {
             self.placed.insert(ip, ());
@@ -97,6 +105,9 @@ impl<S: Source> Builder<'_, S> {
                     // Its own code, for what follows in line is not its target.
                     self.push(ip, What::Branch(instruction));
                     self.queue.push_back(instruction.near_branch_target());
+                }
+                _ if self.makes_system_call(&instruction) => {
+                    self.push(ip, What::SystemCall(instruction, bytes));
                 }
                 FlowControl::Call | FlowControl::IndirectCall if can_call(&instruction) => {
                     self.push(ip, What::Call(instruction, bytes));
@@ -145,6 +156,9 @@ impl<S: Source> Builder<'_, S> {
                 FlowControl::IndirectCall if calls_through_memory(&instruction) => {
                     return self.push(ip, What::Call(instruction, bytes));
                 }
+                _ if self.makes_system_call(&instruction) => {
+                    self.push(ip, What::SystemCall(instruction, bytes));
+                }
                 // Another call is left in place, so that its return address is the program's.
                 _ => return self.push(ip, What::Goto),
             }
@@ -162,7 +176,7 @@ fn ends(instruction: &Instruction) -> bool {
             | FlowControl::UnconditionalBranch
             | FlowControl::Call
             | FlowControl::IndirectCall
-    )
+    ) && instruction.mnemonic() != Mnemonic::Syscall
 }
 
 /// Whether an instruction means the same in another place.

@@ -13,9 +13,9 @@ use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::frame::Context;
 use crate::heat;
+use crate::operands::address::of_operand;
 use crate::step;
 use core::sync::atomic::{AtomicU32, Ordering};
-use iced_x86::{Instruction, Register};
 use thermalloc_alloc as alloc;
 
 /// Puts a thread that is inside a piece before its original instruction.
@@ -35,7 +35,7 @@ pub fn restore(piece: &Piece, offset: u32, context: &mut Context) {
     context.rip = piece.ip;
     for (done, bump) in piece.bumps.iter().flatten() {
         if let Some(operand) = piece.operand.as_ref().filter(|_| *done <= offset) {
-            take_back(bump, address(operand, context));
+            take_back(bump, of_operand(operand, &step::registers_in(context)));
         }
     }
 }
@@ -62,19 +62,9 @@ fn take_back(bump: &Bump, address: u64) {
     counter.fetch_sub(bump.by as u32, Ordering::Relaxed);
 }
 
-/// The address of an instruction's memory operand.
-fn address(instruction: &Instruction, context: &Context) -> u64 {
-    let value = |name: Register| if name.is_gpr() { register(context, name.number() as u8) } else { 0 };
-    let (base, index) = (instruction.memory_base(), instruction.memory_index());
-    let sum = value(base)
-        .wrapping_add(value(index).wrapping_mul(u64::from(instruction.memory_index_scale())))
-        .wrapping_add(instruction.memory_displacement64());
-    if base.is_gpr32() || index.is_gpr32() { sum & 0xffff_ffff } else { sum }
-}
-
+/// A general register by number.
 pub fn register(context: &Context, number: u8) -> u64 {
-    let mut copy = *context;
-    *register_mut(&mut copy, number)
+    context.registers()[usize::from(number & 15)]
 }
 
 fn register_mut(c: &mut Context, number: u8) -> &mut u64 {

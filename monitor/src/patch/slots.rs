@@ -18,9 +18,9 @@ global_asm!(
     ".globl thermalloc_patch_slots",
     ".hidden thermalloc_patch_slots",
     ".type thermalloc_patch_slots, @object",
-    ".size thermalloc_patch_slots, 64",
+    ".size thermalloc_patch_slots, 128",
     "thermalloc_patch_slots:",
-    ".zero 64",
+    ".zero 128",
     ".popsection",
 );
 
@@ -42,6 +42,10 @@ pub enum Slot {
     Rax = 40,
     /// Flags as lahf and seto leave them in rax.
     Flags = 48,
+    /// The thread's block where translated code may come to the door; 0: it may not.
+    Door = 56,
+    /// The thread's block.
+    Thread = 64,
 }
 
 /// From the thread pointer to the slots.

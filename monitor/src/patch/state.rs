@@ -13,8 +13,10 @@ use super::settle::{register, restore, take_back_push};
 use super::window::{JUMP, OPCODE, Window, traps};
 use super::zone::Zone;
 use super::{Place, Refused, Step};
+use crate::charged::Charged;
 use crate::clock;
 use crate::code;
+use crate::control;
 use crate::emulate;
 use crate::frame::Frame;
 use crate::heat;
@@ -71,6 +73,7 @@ struct Original<'a> {
     code: Range<u64>,
     patches: &'a BTreeMap<u64, Patch>,
     translations: &'a BTreeMap<u64, u64>,
+    calls: bool,
 }
 
 impl Source for Original<'_> {
@@ -95,6 +98,10 @@ impl Source for Original<'_> {
 
     fn is_translated(&self, ip: u64) -> bool {
         self.translations.contains_key(&ip)
+    }
+
+    fn takes_calls(&self) -> bool {
+        self.calls
     }
 }
 
@@ -267,6 +274,7 @@ impl State {
             code: self.zones[zone].code.clone(),
             patches: &self.patches,
             translations: &self.translations,
+            calls: control::dispatches(),
         }
     }
 
@@ -393,6 +401,12 @@ impl State {
         Some(bytes)
     }
 
+    /// Where the instruction at an address is to run, if a patch covers it.
+    pub fn ahead(&self, ip: u64) -> Option<u64> {
+        let (&site, _) = self.patches.range(..ip).next_back()?;
+        self.translations.get(&ip).copied().filter(|_| ip < site + JUMP as u64)
+    }
+
     /// A copy of an instruction has faulted: it has no counter.
     pub fn note(&mut self, rip: u64) {
         let Some(ip) = self.piece(rip).map(|(piece, _)| piece.ip) else { return };
@@ -456,7 +470,7 @@ impl State {
     }
 
     /// See the parent module.
-    pub fn settle(&mut self, frame: &mut Frame, ordinal: u32) {
+    pub fn settle(&mut self, frame: &mut Frame, callout: &mut Charged, ordinal: u32) {
         let rip = frame.context.rip;
         if !self.is_ours(rip) {
             return;
@@ -466,6 +480,9 @@ impl State {
         } else if let Some((piece, offset)) = self.piece(rip) {
             if piece.pushed.contains(&offset) {
                 take_back_push(frame.context.rsp, ordinal);
+            }
+            if piece.charged && offset <= piece.main {
+                callout.take_back(ordinal);
             }
             restore(piece, offset, &mut frame.context);
             emulate::in_program_view(&mut frame.info, rip, frame.context.rip);
