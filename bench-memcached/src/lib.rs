@@ -10,7 +10,13 @@
 //! - [`connection`]: one connection, with its requests in flight.
 //! - [`load`]: threads and phases.
 //! - [`report`]: results as text and JSON.
+//!
+//! And what benchmarks of memcached start:
+//!
+//! - [`server`]: memcached, on its processors, under the monitor or not.
+//! - [`client`]: this load generator or another, on other processors.
 
+pub mod client;
 pub mod connection;
 pub mod content;
 pub mod load;
@@ -19,5 +25,6 @@ pub mod pattern;
 pub mod process;
 pub mod protocol;
 pub mod report;
+pub mod server;
 pub mod tally;
 pub mod verify;

@@ -1,9 +1,9 @@
 //! memcached's binaries, by way of the script `memcached-builds`.
 
-use crate::Places;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use thermalloc_bench::places::Places;
 
 /// The script's exit status for a build whose compiler is missing.
 const NO_COMPILER: i32 = 3;
@@ -17,6 +17,11 @@ pub enum Missing {
     Failure(String),
 }
 
+/// This crate's directory, with its script.
+fn crate_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
 /// Builds on demand, each once.
 pub struct Builds {
     script: PathBuf,
@@ -28,7 +33,7 @@ impl Builds {
     /// Nothing built yet.
     pub fn new(places: &Places) -> Self {
         let compiler = places.programs.join("thermalloc-cc");
-        Self { script: places.crate_root.join("memcached-builds"), compiler, made: HashMap::new() }
+        Self { script: crate_root().join("memcached-builds"), compiler, made: HashMap::new() }
     }
 
     /// The binary of a build.

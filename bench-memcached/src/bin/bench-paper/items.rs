@@ -4,17 +4,20 @@
 
 use crate::builds::{Builds, Missing};
 use crate::labels::{self, ByLabel, Heat};
-use crate::rows::SCOPES;
+use crate::rows::{FLAGS, SCOPES};
 use crate::scatter::Scatter;
-use crate::server::{Launch, Monitor, Server};
-use crate::statistics::rank_correlation;
 use crate::variants::{VARIANTS, Variant};
-use crate::{Places, machine, picture};
+use bench_memcached::server::Server;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use thermalloc_bench::monitor::{self, Monitor};
+use thermalloc_bench::places::Places;
+use thermalloc_bench::service::Launch;
+use thermalloc_bench::statistics::rank_correlation;
+use thermalloc_bench::{machine, results};
 
 /// Nothing but the requests may move items: no background threads that look at the clock. And chunks of 128 bytes: where
 /// items share a granule of 16, its heat cannot be told apart.
@@ -92,7 +95,7 @@ fn able(
     places: &Places,
     builds: &mut Builds,
 ) -> Result<Result<std::path::PathBuf, String>, String> {
-    if let Err(reason) = machine::mode(&places.library, variant.mode) {
+    if let Err(reason) = monitor::able(&places.library, variant.mode) {
         return Ok(Err(reason));
     }
     match builds.get(variant.build) {
@@ -111,11 +114,9 @@ fn observe(
     let directory = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
     let [_, scope, _] = SCOPES;
     let monitor = Monitor {
-        library: places.library.clone(),
-        mode: variant.mode.into(),
         view: variant.view,
         scope: Some(scope),
-        report: directory.path().join("heat.json"),
+        ..Monitor::new(&places.library, variant.mode, directory.path())
     };
     let (here, there) = machine::split(machine::cores());
     let launch = Launch { binary, arguments: &ARGUMENTS, processors: &here, monitor: Some(&monitor) };
@@ -257,30 +258,20 @@ fn publish(verdicts: &[Verdict], points: &[(f64, f64)], smoke: bool, directory: 
     for verdict in verdicts {
         let _ = writeln!(page, "| {} | {} |", verdict.name, verdict.words);
     }
-    let rows: Vec<&Value> = verdicts.iter().map(|verdict| &verdict.document).collect();
-    let document = json!({
-        "name": "items", "commit": machine::output(&["git", "rev-parse", "HEAD"]),
-        "date": machine::output(&["date", "-u", "+%Y-%m-%dT%H:%M:%SZ"]), "cpu": machine::cpu(),
-        "settings": {
-            "server": ARGUMENTS.join(" "),
-            "compared": {"keys": compared.keys, "requests": compared.requests, "ratio": compared.ratio},
-            "ranked": {"keys": ranked.keys, "requests": ranked.requests, "ratio": ranked.ratio},
-        },
-        "rank_correlation": correlation, "rows": rows,
-        "points": points.iter().map(|(gets, accesses)| json!({"gets": gets, "accesses": accesses})).collect::<Vec<_>>(),
+    let rows: Vec<Value> = verdicts.iter().map(|verdict| verdict.document.clone()).collect();
+    let settings = json!({
+        "server": ARGUMENTS.join(" "),
+        "compared": {"keys": compared.keys, "requests": compared.requests, "ratio": compared.ratio},
+        "ranked": {"keys": ranked.keys, "requests": ranked.requests, "ratio": ranked.ratio},
     });
-    fs::create_dir_all(directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
-    };
-    write("items.json", &format!("{document:#}\n"))?;
-    write("items.md", &page)?;
+    let mut document = results::document("items", FLAGS, &results::command("bench-paper"), settings, rows);
+    document["rank_correlation"] = correlation.into();
+    let point = |(gets, accesses): &(f64, f64)| json!({"gets": gets, "accesses": accesses});
+    document["points"] = points.iter().map(point).collect();
     let shown: Vec<(f64, f64)> = points.iter().copied().filter(|(gets, _)| *gets > 0.0).collect();
     let title = format!("{} keys of memcached, rank correlation {correlation:.4}", points.len());
     let plot = Scatter { title: &title, x: "GETs of the key", y: "accesses to its items", points: &shown };
-    picture::write(&directory.join("items.svg"), &plot.draw()?)?;
-    println!("{page}");
+    results::publish(directory, "items", &document, &page, &plot.draw()?)?;
     if let Some(wrong) = verdicts.iter().find(|verdict| verdict.wrong) {
         return Err(format!("{}: {}", wrong.name, wrong.words));
     }

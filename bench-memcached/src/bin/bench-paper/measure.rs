@@ -1,10 +1,12 @@
 //! One measured run: a fresh server, the load, the server's end, and what its report says.
 
-use crate::client::{Client, Load, Outcome};
-use crate::rows::{Row, Scope};
-use crate::server::{Launch, Monitor, Server};
+use crate::rows::Row;
+use bench_memcached::client::{Client, Load, Outcome};
+use bench_memcached::server::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use thermalloc_bench::monitor::{Monitor, Scope};
+use thermalloc_bench::service::Launch;
 
 /// Seconds that no run takes.
 const NO_LIMIT_S: f64 = 3600.0;
@@ -69,13 +71,8 @@ impl Bench {
     /// Makes one run.
     pub fn run(&self, binary: &Path, row: &Row, scope: Option<Scope>) -> Result<Run, String> {
         let directory = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
-        let monitor = row.mode.map(|mode| Monitor {
-            library: self.library.clone(),
-            mode: mode.into(),
-            view: None,
-            scope,
-            report: directory.path().join("heat.json"),
-        });
+        let monitor =
+            row.mode.map(|mode| Monitor { scope, ..Monitor::new(&self.library, mode, directory.path()) });
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let launch = Launch {
             binary,

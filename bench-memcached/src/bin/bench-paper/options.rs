@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::client::Choice;
+use bench_memcached::client::Choice;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 

@@ -1,21 +1,23 @@
 //! The task `table`: every row in every scope, in turns.
 
 use crate::builds::{Builds, Missing};
-use crate::client::{Client, Load};
 use crate::measure::Bench;
 use crate::options::Table;
 use crate::results::{Line, Results};
-use crate::rows::{NATIVE, ROWS, Row, SCOPES, Scope, cells};
-use crate::{chart, counts, machine, picture, table};
+use crate::rows::{NATIVE, ROWS, Row, SCOPES, cells};
+use crate::{chart, counts, table};
+use bench_memcached::client::{Client, Load};
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use thermalloc_bench::monitor::{self, Scope};
+use thermalloc_bench::places::Places;
+use thermalloc_bench::{machine, results as files};
 
 /// What the paper does.
 const REQUESTS: u64 = 10_000;
 
 /// Makes all runs and writes the results.
-pub fn run(options: &Table, places: &crate::Places) -> Result<(), String> {
+pub fn run(options: &Table, places: &Places) -> Result<(), String> {
     let rows: Vec<Row> = chosen(&ROWS, &options.rows, |row| row.name)?;
     let scopes: Vec<Scope> = chosen(&SCOPES, &options.scopes, |scope| scope.name)?;
     let bench = bench(options, places)?;
@@ -39,7 +41,8 @@ pub fn run(options: &Table, places: &crate::Places) -> Result<(), String> {
     }
     let counts = counts::measure(&bench, &lines)?;
     let results = Results { lines: lines.into_iter().map(|(line, _)| line).collect(), scopes, counts };
-    publish(&results, &bench, &places.results)
+    let (document, page) = (results.document(&bench), table::page(&results, &bench));
+    files::publish(&places.results, "paper", &document, &page, &chart::draw(&results)?)
 }
 
 /// Those of `all` whose names are among `names`, or all if there are none; native always comes along.
@@ -52,7 +55,7 @@ fn chosen<T: Copy>(all: &[T], names: &[String], name: impl Fn(&T) -> &'static st
     Ok(all.iter().filter(wanted).copied().collect())
 }
 
-fn bench(options: &Table, places: &crate::Places) -> Result<Bench, String> {
+fn bench(options: &Table, places: &Places) -> Result<Bench, String> {
     let (threads, clients) = if options.smoke { (2, 5) } else { (16, 50) };
     let load = Load {
         threads,
@@ -87,7 +90,7 @@ fn plan(
         let able = match row.mode {
             _ if row.wrpkru => machine::wrpkru(),
             None => Ok(()),
-            Some(mode) => modes.entry(mode).or_insert_with(|| machine::mode(&bench.library, mode)).clone(),
+            Some(mode) => modes.entry(mode).or_insert_with(|| monitor::able(&bench.library, mode)).clone(),
         };
         let binary = match able.map(|()| builds.get(row.build)) {
             Ok(Ok(binary)) => Ok(binary),
@@ -106,22 +109,6 @@ fn plan(
 
 fn title(line: &Line) -> String {
     line.scope.map_or(line.row.name.to_owned(), |scope| format!("{} {}", line.row.name, scope.name))
-}
-
-fn publish(results: &Results, bench: &Bench, directory: &Path) -> Result<(), String> {
-    let page = table::page(results, bench);
-    let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    let json = format!("{:#}\n", results.document(bench, &format!("bench-paper {command}")));
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
-    };
-    fs::create_dir_all(directory).map_err(|e| format!("cannot make {}: {e}", directory.display()))?;
-    write("paper.json", &json)?;
-    write("paper.md", &page)?;
-    picture::write(&directory.join("paper.svg"), &chart::draw(results)?)?;
-    println!("{page}");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! What was measured, and `results/paper.json`.
 
 use crate::counts::Count;
-use crate::machine;
 use crate::measure::{Bench, Run};
-use crate::rows::{NATIVE, Row, Scope};
-use crate::statistics::median;
+use crate::rows::{FLAGS, NATIVE, Row};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use thermalloc_bench::monitor::Scope;
+use thermalloc_bench::results;
+use thermalloc_bench::statistics::{Spread, median};
 
 /// A row in a scope, with its runs or the reason why there are none.
 pub struct Line {
@@ -18,29 +19,6 @@ pub struct Line {
     pub skipped: Option<String>,
     /// The runs.
     pub runs: Vec<Run>,
-}
-
-/// Smallest, middle and largest value of the runs.
-#[derive(Clone, Copy, Debug)]
-pub struct Spread {
-    /// Smallest.
-    pub min: f64,
-    /// Middle.
-    pub median: f64,
-    /// Largest.
-    pub max: f64,
-}
-
-impl Spread {
-    fn of(values: &[f64]) -> Self {
-        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Self { min, median: median(values), max }
-    }
-
-    fn over(self, base: f64) -> Self {
-        Self { min: self.min / base, median: self.median / base, max: self.max / base }
-    }
 }
 
 impl Line {
@@ -83,7 +61,7 @@ impl Results {
     }
 
     /// `results/paper.json`.
-    pub fn document(&self, bench: &Bench, command: &str) -> Value {
+    pub fn document(&self, bench: &Bench) -> Value {
         let load = &bench.load;
         let rows: Vec<Value> = self
             .scopes
@@ -95,16 +73,7 @@ impl Results {
                     .map(|l| self.row(l, scope))
             })
             .collect();
-        json!({
-            "name": "paper",
-            "commit": machine::output(&["git", "rev-parse", "HEAD"]),
-            "date": machine::output(&["date", "-u", "+%Y-%m-%dT%H:%M:%SZ"]),
-            "cpu": machine::cpu(),
-            "cores": machine::cores(),
-            "kernel": machine::output(&["uname", "-r"]),
-            "flags": "release, fat LTO, one codegen unit; memcached: clang-16 -O2",
-            "command": command,
-            "settings": {
+        let settings = json!({
                 "time": "runs_s and median_s: user + system time of the server, in seconds for 1,000,000 requests; \
                          wall_runs_s: elapsed time likewise; ratios are of medians",
                 "load": bench.client.description(),
@@ -122,9 +91,8 @@ impl Results {
                 "accesses_per_request": self.counts.iter().map(|c| (c.scope, c.accesses)).collect::<HashMap<_, _>>(),
                 "paper": "Wang et al., Computer Engineering & Science 46(1), 2024: PP 5.07, MPK 3.43, MPK-CI 2.1, \
                           WRPKRU below 1.04",
-            },
-            "rows": rows,
-        })
+        });
+        results::document("paper", FLAGS, &results::command("bench-paper"), settings, rows)
     }
 
     fn row(&self, line: &Line, scope: &Scope) -> Value {

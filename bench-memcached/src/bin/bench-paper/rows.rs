@@ -1,6 +1,8 @@
 //! What is measured: the rows of the table, and the scopes that each is measured in. A new mode, build or scope is one
 //! line here.
 
+use thermalloc_bench::monitor::Scope;
+
 /// One way to run memcached.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -14,17 +16,6 @@ pub struct Row {
     pub wrpkru: bool,
     /// Run time relative to native that the paper gives for writes to slab pages.
     pub paper: Option<f64>,
-}
-
-/// Which accesses the monitor sees.
-#[derive(Clone, Copy, Debug)]
-pub struct Scope {
-    /// Its name in the results.
-    pub name: &'static str,
-    /// THERMALLOC_ACCESS.
-    pub access: &'static str,
-    /// THERMALLOC_WATCH.
-    pub watch: &'static str,
 }
 
 /// The row that all others are compared with.
@@ -45,6 +36,9 @@ pub const ROWS: [Row; 8] = [
     row("emulate", "plain", Some("emulate"), None),
     row("patch", "plain", Some("patch"), None),
 ];
+
+/// How the runtime and memcached are compiled.
+pub const FLAGS: &str = "release, fat LTO, one codegen unit; memcached: clang-16 -O2";
 
 /// memcached allocates slab pages of at most 1 MiB, and nothing else of that size; its table of keys has 512 KiB.
 const SLAB_PAGES: &str = "size>=600K,size<=1M";

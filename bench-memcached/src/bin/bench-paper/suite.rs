@@ -1,11 +1,11 @@
 //! The task `test-suite`: memcached's own tests on an instrumented build must come out as they do on the plain build.
 
-use crate::Places;
 use crate::builds::{Builds, Missing};
 use crate::options::Suite;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use thermalloc_bench::places::Places;
 
 /// The build that shows what a test does here.
 const PLAIN: &str = "plain";

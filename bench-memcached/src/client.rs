@@ -1,6 +1,6 @@
 //! The load: this crate's generator, which verifies every reply, or memtier_benchmark, which does not.
 
-use bench_memcached::process::{self, CpuTime};
+use crate::process::{self, CpuTime};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::fs;

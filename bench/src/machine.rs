@@ -1,9 +1,7 @@
-//! The machine: what it calls itself, which processors server and load get, and what it can run.
+//! The machine: what it calls itself, and which processors server and load get.
 
-use crate::server::Monitor;
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Model name of the processor.
@@ -38,21 +36,6 @@ pub fn split(cores: usize) -> (String, String) {
 pub fn wrpkru() -> Result<(), String> {
     let keys = __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ecx & 1 << 4 != 0;
     if keys { Ok(()) } else { Err("this machine has no protection keys".into()) }
-}
-
-/// Why the runtime cannot run in a mode here, if it cannot: a program is run in it, and must leave a report that says so.
-pub fn mode(library: &Path, mode: &str) -> Result<(), String> {
-    let directory = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
-    let report = directory.path().join("heat.json");
-    let monitor = Monitor { library: library.to_owned(), mode: mode.into(), view: None, scope: None, report };
-    let mut command = Command::new("env");
-    command.args(monitor.variables()).args(["ls", "-d", "/"]);
-    let output = command.output().map_err(|e| format!("cannot run a program: {e}"))?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    match monitor.report() {
-        Ok(_) if output.status.success() => Ok(()),
-        _ => Err(errors.lines().next().unwrap_or("the runtime leaves no report").to_owned()),
-    }
 }
 
 #[cfg(test)]

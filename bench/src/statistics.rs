@@ -1,4 +1,4 @@
-//! Order statistics.
+//! Order statistics and means.
 
 /// The middle value; of an even number of values the mean of the two in the middle. NaN if there is none.
 pub fn median(values: &[f64]) -> f64 {
@@ -10,6 +10,36 @@ pub fn median(values: &[f64]) -> f64 {
         n if n % 2 == 1 => sorted[middle],
         _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
     }
+}
+
+/// Smallest, middle and largest value of several runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Smallest.
+    pub min: f64,
+    /// Middle.
+    pub median: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of some values.
+    pub fn of(values: &[f64]) -> Self {
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Self { min, median: median(values), max }
+    }
+
+    /// Relative to a base.
+    pub fn over(self, base: f64) -> Self {
+        Self { min: self.min / base, median: self.median / base, max: self.max / base }
+    }
+}
+
+/// The geometric mean of positive values. NaN if there is none.
+pub fn geometric_mean(values: &[f64]) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
 /// The ranks of values from 1 on; equal values share the mean of their ranks.
@@ -51,6 +81,15 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn spreads_and_means() {
+        let spread = Spread::of(&[3.0, 1.0, 8.0]);
+        assert_eq!(spread, Spread { min: 1.0, median: 3.0, max: 8.0 });
+        assert_eq!(spread.over(2.0), Spread { min: 0.5, median: 1.5, max: 4.0 });
+        assert!((geometric_mean(&[1.0, 2.0, 4.0]) - 2.0).abs() < 1e-12);
+        assert!(geometric_mean(&[]).is_nan());
     }
 
     #[test]

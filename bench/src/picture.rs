@@ -23,7 +23,7 @@ fn render(svg: &str) -> Result<Vec<u8>, String> {
     let fonts = options.fontdb_mut();
     fonts.load_system_fonts();
     if fonts.is_empty() {
-        eprintln!("bench-paper: no fonts on this machine: the PNG has no words (install fonts-dejavu-core)");
+        eprintln!("no fonts on this machine: the PNG has no words (install fonts-dejavu-core)");
     }
     fonts.set_sans_serif_family(FALLBACK_FONT);
     let tree = Tree::from_str(svg, &options).map_err(|e| e.to_string())?;
