@@ -37,6 +37,8 @@ pub struct Load {
     pub key_pattern: String,
     /// Number of the last key.
     pub key_maximum: u64,
+    /// Whether all keys are stored first, before what is measured; only this crate's generator does so.
+    pub populate: bool,
 }
 
 /// A generator.
@@ -147,13 +149,15 @@ fn memtiers_own(load: &Load) -> Vec<String> {
 }
 
 fn our_own(load: &Load, pid: u32) -> Vec<String> {
-    vec![
+    let mut arguments = vec![
         format!("--requests={}", load.requests),
         format!("--test-time={}", load.seconds),
         "--warm-up=1".into(),
         format!("--measure-pid={pid}"),
         "--timeout=600".into(),
-    ]
+    ];
+    arguments.extend(load.populate.then(|| "--populate".into()));
+    arguments
 }
 
 fn ours(results: &Value) -> Option<Outcome> {

@@ -6,8 +6,11 @@ use plotters::element::Text;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+/// Of a bar.
+pub type Colour = RGBColor;
+
 /// Colours to tell series by.
-pub const COLOURS: [RGBColor; 6] = [
+pub const COLOURS: [Colour; 6] = [
     RGBColor(153, 153, 153),
     RGBColor(78, 121, 167),
     RGBColor(225, 87, 89),
@@ -36,12 +39,12 @@ pub struct Bar {
     /// What is written above it.
     pub words: String,
     /// That of its series.
-    pub colour: RGBColor,
+    pub colour: Colour,
 }
 
 impl Bar {
     /// A bar of its value, or "skipped".
-    pub fn new(ratio: Option<f64>, colour: RGBColor) -> Self {
+    pub fn new(ratio: Option<f64>, colour: Colour) -> Self {
         let words = ratio.map_or("skipped".into(), number);
         Self { ratio, words, colour }
     }
@@ -59,7 +62,7 @@ pub struct Bars<'a> {
     /// Its width; the height is always the same.
     pub width: u32,
     /// Names of the series, with their colours.
-    pub legend: Vec<(&'a str, RGBColor)>,
+    pub legend: Vec<(&'a str, Colour)>,
     /// Names of the groups, with their bars.
     pub groups: Vec<(&'a str, Vec<Bar>)>,
 }

@@ -66,6 +66,7 @@ fn bench(options: &Table, places: &Places) -> Result<Bench, String> {
         data_size: 32,
         key_pattern: "R:R".into(),
         key_maximum: options.key_maximum,
+        populate: false,
     };
     let arguments = ["-t", "4", "-c", "2048", "-m", "1024"];
     Ok(Bench {
