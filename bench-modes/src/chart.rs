@@ -20,7 +20,7 @@ pub fn draw(lines: &Lines) -> Result<String, String> {
             (native.program, found.map(|line| bar(lines, line)).collect())
         })
         .collect();
-    let means = lines.means();
+    let means = lines.means(true);
     let bars = means.iter().filter(|mean| mean.column.name != NATIVE);
     groups.push((
         "geometric mean",

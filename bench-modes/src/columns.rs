@@ -28,21 +28,23 @@ pub struct Column {
     pub repeated: bool,
     /// Whether servers are measured too.
     pub servers: bool,
+    /// Whether it is measured with twice the input, too, to tell its start from what comes after.
+    pub steady: bool,
 }
 
 /// The column that all others are compared with.
 pub const NATIVE: &str = "native";
 
 const fn column(name: &'static str, title: &'static str, way: Way) -> Column {
-    Column { name, title, way, repeated: true, servers: true }
+    Column { name, title, way, repeated: true, servers: true, steady: false }
 }
 
 /// All columns, in the order of the results.
 pub const COLUMNS: [Column; 6] = [
-    column(NATIVE, "native", Way::Native),
+    Column { steady: true, ..column(NATIVE, "native", Way::Native) },
     column("off", "off", Way::Runtime("off", None)),
     Column { repeated: false, ..column("emulate", "emulate", Way::Runtime("emulate", None)) },
-    column("patch", "patch", Way::Runtime("patch", None)),
+    Column { steady: true, ..column("patch", "patch", Way::Runtime("patch", None)) },
     column("budget-5", "patch --budget 5", Way::Runtime("patch", Some(5))),
     Column { repeated: false, servers: false, ..column("dhat", "valgrind --tool=dhat", Way::Dhat) },
 ];

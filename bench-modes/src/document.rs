@@ -1,6 +1,7 @@
 //! `results/modes.json`.
 
 use crate::lines::{Line, Lines, Mean};
+use crate::measured::Measured;
 use crate::run::Bench;
 use crate::{memcached, redis};
 use serde_json::{Value, json};
@@ -11,30 +12,47 @@ use thermalloc_bench::results;
 const FLAGS: &str = "release, fat LTO, one codegen unit; c++: g++ -std=c++17 -O2; the others as distributed";
 
 /// The whole document.
-pub fn document(lines: &Lines, bench: &Bench, runs: u32) -> Value {
+pub fn document(measured: &Measured, bench: &Bench) -> Value {
+    let lines = &measured.lines;
+    let mut rows: Vec<Value> = lines.0.iter().map(|line| row(lines, line)).collect();
+    for steady in measured.steady() {
+        let mine = |row: &&mut Value| row["program"] == steady.program && row["name"] == steady.column;
+        if let Some(row) = rows.iter_mut().find(mine) {
+            row["steady_more_s"] = steady.more_s.into();
+            row["steady_ratio_to_native"] = steady.ratio.into();
+        }
+    }
+    let settings = settings(measured, bench);
+    let mut document = results::document("modes", FLAGS, &results::command("bench-modes"), settings, rows);
+    document["geometric_means"] = lines.means(true).iter().map(mean).collect();
+    document["geometric_means_with_heap"] = lines.means(false).iter().map(mean).collect();
+    document["failed"] = measured.failures().into();
+    document
+}
+
+fn settings(measured: &Measured, bench: &Bench) -> Value {
+    let lines = &measured.lines;
     let columns: BTreeMap<&str, &str> = lines.columns().iter().map(|c| (c.name, c.title)).collect();
-    let programs = lines.0.iter().map(|line| (line.program, line.about)).collect::<BTreeMap<_, _>>();
-    let settings = json!({
+    let programs: BTreeMap<&str, &str> = lines.0.iter().map(|line| (line.program, line.about)).collect();
+    json!({
         "time": "CPU-bound programs: runs_s and median_s are user + system time in seconds, wall_*: elapsed time, of the \
                  whole process with its start-up and, in monitoring modes, with the writing of its report; servers: the \
                  server's time in seconds for 1,000,000 requests, after its start, after all keys were stored and before its \
-                 report; ratios are of medians; watched_s: from the runtime's start to its report",
+                 report; ratios are of medians; steady_*: of the time for twice the input less that for the input once; \
+                 watched_s: from the runtime's start to its report",
         "scale": bench.scale,
-        "runs": runs,
+        "runs": measured.runs,
         "limit_s": bench.limit.as_secs_f64(),
         "seconds_a_load": bench.seconds,
         "processors": bench.processors.0,
         "load_processors": bench.processors.1,
+        "peak_kib_floor": measured.floor_kib,
         "columns": columns,
         "programs": programs,
         "memcached": memcached::ARGUMENTS.join(" "),
         "redis": redis::ARGUMENTS.join(" "),
         "redis_benchmark": redis::LOAD.join(" "),
-    });
-    let rows = lines.0.iter().map(|line| row(lines, line)).collect();
-    let mut document = results::document("modes", FLAGS, &results::command("bench-modes"), settings, rows);
-    document["geometric_means"] = lines.means().iter().map(mean).collect();
-    document
+    })
 }
 
 fn mean(mean: &Mean) -> Value {
@@ -91,6 +109,7 @@ fn row(lines: &Lines, line: &Line) -> Value {
 }
 
 fn counts(row: &mut Value, line: &Line) {
+    row["allocs"] = line.counts(|c| c.allocs).into();
     row["accesses"] = line.counts(|c| c.accesses).into();
     row["faults"] = line.counts(|c| c.faults).into();
     row["steps"] = line.counts(|c| c.steps).into();

@@ -24,6 +24,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Program and column.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.program, self.column.title)
+    }
+
     /// Whether there is something to be told of it.
     pub fn measured(&self) -> bool {
         !self.runs.is_empty() && self.failed.is_none()
@@ -105,13 +110,24 @@ impl Lines {
         columns
     }
 
-    /// The mean of each column that has one.
-    pub fn means(&self) -> Vec<Mean> {
-        self.columns().into_iter().filter_map(|column| self.mean(column)).collect()
+    /// The mean of each column that has one; over all programs, or over those that have a heap.
+    pub fn means(&self, heapless_too: bool) -> Vec<Mean> {
+        let left_out = if heapless_too { Vec::new() } else { self.heapless() };
+        self.columns().into_iter().filter_map(|column| self.mean(column, &left_out)).collect()
     }
 
-    fn mean(&self, column: Column) -> Option<Mean> {
+    /// Programs of which a monitor says that they allocate nothing, so that there is nothing to be counted.
+    pub fn heapless(&self) -> Vec<&'static str> {
+        let told = |line: &&Line| line.runs.iter().any(|run| run.counted.is_some());
+        let none = |line: &&Line| line.counts(|counted| counted.allocs).iter().all(|&allocs| allocs == 0);
+        let mut names: Vec<&str> = self.0.iter().filter(told).filter(none).map(|line| line.program).collect();
+        names.dedup();
+        names
+    }
+
+    fn mean(&self, column: Column, left_out: &[&str]) -> Option<Mean> {
         let all = self.0.iter().filter(|line| line.column.name == column.name && !line.server);
+        let all = all.filter(|line| !left_out.contains(&line.program));
         let (of, without): (Vec<&Line>, Vec<&Line>) = all.partition(|line| line.measured());
         let over = |quantity: fn(&Run) -> f64| {
             let ratios = of.iter().filter_map(|line| self.ratio(line, quantity));
@@ -142,7 +158,7 @@ pub mod tests {
             peak_kib: 1024,
             stopped,
             requests: None,
-            counted: COLUMNS[column].reports().then(Counted::default),
+            counted: COLUMNS[column].reports().then(|| Counted { allocs: 1, ..Counted::default() }),
         };
         let runs = cpu.iter().map(run).collect();
         let column = COLUMNS[column];
@@ -172,7 +188,7 @@ pub mod tests {
 
     #[test]
     fn means_leave_out_what_failed_and_say_so() {
-        let means = lines().means();
+        let means = lines().means(true);
         let names: Vec<&str> = means.iter().map(|mean| mean.column.name).collect();
         assert_eq!(names, ["native", "off", "patch"]);
         assert!((means[1].cpu - 1.5).abs() < 1e-12 && !means[1].at_least);
@@ -180,6 +196,17 @@ pub mod tests {
         assert!(
             (means[2].cpu - 6.0).abs() < 1e-12 && (means[2].wall - 6.0).abs() < 1e-12 && means[2].at_least
         );
+    }
+
+    #[test]
+    fn a_mean_without_programs_that_have_no_heap() {
+        let mut lines = lines();
+        let last =
+            lines.0.iter_mut().find(|line| line.program == "b" && line.column.name == "patch").unwrap();
+        last.runs[0].counted = Some(Counted::default());
+        assert_eq!(lines.heapless(), ["b"]);
+        let means = lines.means(false);
+        assert!((means[2].cpu - 4.0).abs() < 1e-12 && means[2].of == ["a"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! - [`memcached`]; [`redis_client`], [`redis`]: a run of a server.
 //! - [`subjects`]: all of these by name.
 //! - [`lines`]: the runs of all, and ratios and means.
+//! - [`measured`]: all of it, and what is left of a ratio without start and end.
 //! - [`document`], [`table`], [`chart`]: what is written.
 //! - [`options`]: the command line.
 //! - [`schedule`]: all runs, in turns.
@@ -24,6 +25,7 @@ mod counted;
 mod document;
 mod inputs;
 mod lines;
+mod measured;
 mod memcached;
 mod options;
 mod programs;

@@ -25,6 +25,9 @@ pub struct Options {
     /// Load a server for so many seconds in a run
     #[arg(long, default_value_t = 4.0, value_parser = positive)]
     pub seconds: f64,
+    /// Leave out the runs with twice the input, which tell a program's start from what comes after
+    #[arg(long)]
+    pub without_steady: bool,
     /// Where the results go
     #[arg(long, default_value = "results")]
     pub results: PathBuf,

@@ -50,19 +50,19 @@ pub const RECIPES: [Recipe; 8] = [
     },
     Recipe { name: "perl", about: "hashes of 500,000 words", size: 500_000, prepare: perl },
     Recipe { name: "python3", about: "dicts of 400,000 entries, sorts", size: 400_000, prepare: python3 },
-    Recipe { name: "jq", about: "group_by over 20 MB of JSON", size: 20_000_000, prepare: jq },
-    Recipe { name: "gzip", about: "gzip -6 of 40 MB of text", size: 40_000_000, prepare: gzip },
+    Recipe { name: "jq", about: "reduce over 20 MB of JSON", size: 20_000_000, prepare: jq },
+    Recipe { name: "gzip", about: "gzip -6 of 20 MB of text", size: 20_000_000, prepare: gzip },
     Recipe { name: "xz", about: "xz -3 of 8 MB of text", size: 8_000_000, prepare: xz },
     Recipe {
         name: "c++",
-        about: "std::map, std::unordered_map: 1,000,000 steps, g++ -O2",
-        size: 1_000_000,
+        about: "std::map, std::unordered_map: 600,000 steps, g++ -O2",
+        size: 600_000,
         prepare: cpp,
     },
     Recipe {
         name: "rust",
-        about: "an interpreter over HashMap, BTreeMap, Vec, String, Rc: 400 rounds",
-        size: 400,
+        about: "an interpreter over HashMap, BTreeMap, Vec, String, Rc: 200 rounds",
+        size: 200,
         prepare: rust,
     },
 ];
@@ -119,10 +119,9 @@ fn python3(kitchen: &Kitchen) -> Result<Program, String> {
 }
 
 fn jq(kitchen: &Kitchen) -> Result<Program, String> {
-    const FILTER: &str = "group_by(.kind) | map({kind: .[0].kind, n: length, value: (map(.value) | add), \
-                          tags: (map(.tags[]) | unique), far: (map(select(.place.x > 350).id) | length)})";
+    const FILTER: &str = "reduce inputs as $object ({}; .[$object.kind] += $object.value)";
     let input = kitchen.input("objects.json", inputs::json)?;
-    kitchen.program("jq", ["-c", "-s", FILTER, &input])
+    kitchen.program("jq", ["-c", "-n", FILTER, &input])
 }
 
 fn gzip(kitchen: &Kitchen) -> Result<Program, String> {

@@ -2,42 +2,72 @@
 
 use crate::columns::{COLUMNS, Column, NATIVE};
 use crate::lines::{Line, Lines};
+use crate::measured::Measured;
 use crate::options::Options;
 use crate::run::{Bench, Run};
 use crate::subjects::{self, Subject};
-use crate::{chart, compare, document, table};
+use crate::{chart, child, compare, document, table};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use thermalloc_bench::places::Places;
 use thermalloc_bench::{machine, results};
+
+/// Longest wait for a program that does nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Subjects with inputs of one size, and their lines.
+struct Suite {
+    bench: Bench,
+    subjects: Vec<Subject>,
+    lines: Lines,
+}
 
 /// Makes all runs and writes the results.
 pub fn run(options: &Options) -> Result<(), String> {
     known(&options.programs, subjects::names(), "--programs")?;
     known(&options.columns, COLUMNS.iter().map(|column| column.name), "--columns")?;
     let work = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
-    let bench = Bench {
+    let chosen = |names: &[String], name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let columns = COLUMNS.iter().filter(|c| c.name == NATIVE || chosen(&options.columns, c.name));
+    let mut columns: Vec<Column> = columns.copied().collect();
+    let wanted = |subject: &str| chosen(&options.programs, subject);
+    let mut suites = vec![Suite::new(bench(options, work.path(), 1.0)?, &columns, wanted)];
+    columns.retain(|column| column.steady);
+    if !options.without_steady && columns.iter().any(|column| column.name != NATIVE) {
+        let busy = |subject: &str| wanted(subject) && !subjects::is_server(subject);
+        suites.push(Suite::new(bench(options, &work.path().join("twice"), 2.0)?, &columns, busy));
+    }
+    pin(&suites[0].bench.processors.0)?;
+    for number in 1..=options.runs {
+        suites.iter_mut().for_each(|suite| suite.round(number, options.runs));
+    }
+    publish(suites, options)
+}
+
+fn bench(options: &Options, work: &Path, factor: f64) -> Result<Bench, String> {
+    fs::create_dir_all(work).map_err(|e| format!("cannot make {}: {e}", work.display()))?;
+    Ok(Bench {
         places: Places::new(options.library.as_deref(), &options.results)?,
-        work: work.path().to_owned(),
-        scale: options.scale,
+        work: work.to_owned(),
+        scale: options.scale * factor,
         limit: Duration::from_secs_f64(options.limit),
         seconds: options.seconds,
         processors: machine::split(machine::cores()),
-    };
-    pin(&bench.processors.0)?;
-    let chosen = |names: &[String], name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    let subjects = subjects::prepare(|name| chosen(&options.programs, name), &bench);
-    let columns = COLUMNS.iter().filter(|c| c.name == NATIVE || chosen(&options.columns, c.name));
-    let mut lines = plan(&subjects, &columns.copied().collect::<Vec<Column>>(), &bench);
-    for number in 1..=options.runs {
-        round(number, options.runs, &subjects, &mut lines, &bench);
-    }
-    let page = table::page(&lines, &bench, options.runs);
-    let document = document::document(&lines, &bench, options.runs);
-    results::publish(&options.results, "modes", &document, &page, &chart::draw(&lines)?)?;
-    let failed: Vec<String> = lines.0.iter().filter(|line| line.failed.is_some()).map(title).collect();
+    })
+}
+
+fn publish(suites: Vec<Suite>, options: &Options) -> Result<(), String> {
+    let floor =
+        child::run(&mut Command::new("true"), PATIENCE).map_err(|e| format!("cannot run true: {e}"))?;
+    let mut suites = suites.into_iter();
+    let Suite { bench, lines, .. } = suites.next().ok_or("nothing was measured")?;
+    let twice = suites.next().map_or_else(|| Lines(Vec::new()), |suite| suite.lines);
+    let measured = Measured { lines, twice, runs: options.runs, floor_kib: floor.peak_kib };
+    let (document, page) = (document::document(&measured, &bench), table::page(&measured, &bench));
+    results::publish(&options.results, "modes", &document, &page, &chart::draw(&measured.lines)?)?;
+    let failed = measured.failures();
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
@@ -83,7 +113,7 @@ fn plan(subjects: &[Subject], columns: &[Column], bench: &Bench) -> Lines {
                 runs: Vec::new(),
             };
             if let Some(words) = &line.skipped {
-                eprintln!("skipped: {}: {words}", title(&line));
+                eprintln!("skipped: {}: {words}", line.title());
             }
             lines.push(line);
         }
@@ -91,33 +121,39 @@ fn plan(subjects: &[Subject], columns: &[Column], bench: &Bench) -> Lines {
     Lines(lines)
 }
 
-fn title(line: &Line) -> String {
-    format!("{} {}", line.program, line.column.title)
-}
+impl Suite {
+    fn new(bench: Bench, columns: &[Column], wanted: impl Fn(&str) -> bool) -> Self {
+        let subjects = subjects::prepare(wanted, &bench);
+        let lines = plan(&subjects, columns, &bench);
+        Self { bench, subjects, lines }
+    }
 
-/// One run of everything that is to be run again.
-fn round(number: u32, of: u32, subjects: &[Subject], lines: &mut Lines, bench: &Bench) {
-    for at in 0..lines.0.len() {
-        let line = &lines.0[at];
-        if !line.wants(number) {
-            continue;
-        }
-        let native = lines.line(line.program, NATIVE).is_some_and(|native| native.failed.is_none());
-        if !native {
-            lines.0[at].skipped = Some(format!("{} fails natively", line.program));
-            lines.0[at].runs.clear();
-            continue;
-        }
-        let Some(subject) = subjects.iter().find(|subject| subject.name == line.program) else { continue };
-        let outcome = checked(subject, line, bench);
-        let words = match &outcome {
-            Ok(run) => format!("{:>10.3} s{}", run.cpu_s, if run.stopped { ", stopped" } else { "" }),
-            Err(words) => format!("FAILED: {words}"),
-        };
-        eprintln!("run {number} of {of}: {:<32}{words}", title(line));
-        match outcome {
-            Ok(run) => lines.0[at].runs.push(run),
-            Err(words) => lines.0[at].failed = Some(words),
+    /// One run of everything that is to be run again.
+    fn round(&mut self, number: u32, of: u32) {
+        for at in 0..self.lines.0.len() {
+            let line = &self.lines.0[at];
+            if !line.wants(number) {
+                continue;
+            }
+            if self.lines.line(line.program, NATIVE).is_none_or(|native| native.failed.is_some()) {
+                let line = &mut self.lines.0[at];
+                line.skipped = Some(format!("{} fails natively", line.program));
+                line.runs.clear();
+                continue;
+            }
+            let Some(subject) = self.subjects.iter().find(|subject| subject.name == line.program) else {
+                continue;
+            };
+            let outcome = checked(subject, line, &self.bench);
+            let words = match &outcome {
+                Ok(run) => format!("{:>10.3} s{}", run.cpu_s, if run.stopped { ", stopped" } else { "" }),
+                Err(words) => format!("FAILED: {words}"),
+            };
+            eprintln!("run {number} of {of}, scale {}: {:<32}{words}", self.bench.scale, line.title());
+            match outcome {
+                Ok(run) => self.lines.0[at].runs.push(run),
+                Err(words) => self.lines.0[at].failed = Some(words),
+            }
         }
     }
 }

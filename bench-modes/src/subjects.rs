@@ -40,6 +40,11 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     RECIPES.iter().map(|recipe| recipe.name).chain(SERVERS.map(|(name, _)| name))
 }
 
+/// Whether it is a server.
+pub fn is_server(name: &str) -> bool {
+    SERVERS.iter().any(|(server, _)| *server == name)
+}
+
 /// The subjects that are wanted, with their inputs.
 pub fn prepare(wanted: impl Fn(&str) -> bool, bench: &Bench) -> Vec<Subject> {
     let programs = RECIPES.iter().filter(|recipe| wanted(recipe.name)).map(|recipe| Subject {

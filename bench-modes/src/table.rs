@@ -1,12 +1,13 @@
 //! `results/modes.md`, which is also what is printed.
 
-use crate::columns::NATIVE;
+use crate::columns::{Column, NATIVE};
 use crate::counted::Counted;
 use crate::lines::{Line, Lines, Mean};
+use crate::measured::Measured;
 use crate::run::{Bench, Run};
 use std::fmt::Write;
 use thermalloc_bench::bars::number;
-use thermalloc_bench::statistics::median;
+use thermalloc_bench::statistics::{geometric_mean, median};
 
 /// Reasons that cells refer to.
 #[derive(Default)]
@@ -58,7 +59,8 @@ const MATRICES: [Matrix; 3] = [
 ];
 
 /// The whole page.
-pub fn page(lines: &Lines, bench: &Bench, runs: u32) -> String {
+pub fn page(measured: &Measured, bench: &Bench) -> String {
+    let (lines, runs) = (&measured.lines, measured.runs);
     let mut notes = Notes::default();
     let mut text = format!(
         "Programs as distributed, every read and write of the heap counted. Relative to native: medians of {runs} \
@@ -72,6 +74,7 @@ pub fn page(lines: &Lines, bench: &Bench, runs: u32) -> String {
             matrix.write(&mut text, lines, &mut notes);
         }
     }
+    steady(&mut text, measured);
     counts(&mut text, lines);
     if !notes.0.is_empty() {
         text.push_str("\n### Notes\n\n");
@@ -108,14 +111,22 @@ impl Matrix {
             text.push('\n');
         }
         if !self.servers {
-            let means = lines.means();
-            let _ = write!(text, "| geometric mean | |");
-            for column in &columns {
-                let mean = means.iter().find(|mean| mean.column.name == column.name);
-                let _ = write!(text, " {} |", mean.map_or("-".into(), |mean| self.mean(mean)));
+            self.write_means(text, "geometric mean", &lines.means(true), &columns);
+            let heapless = lines.heapless();
+            if !heapless.is_empty() {
+                let title = format!("without {} (allocates nothing)", heapless.join(", "));
+                self.write_means(text, &title, &lines.means(false), &columns);
             }
-            text.push('\n');
         }
+    }
+
+    fn write_means(&self, text: &mut String, title: &str, means: &[Mean], columns: &[Column]) {
+        let _ = write!(text, "| {title} | |");
+        for column in columns {
+            let mean = means.iter().find(|mean| mean.column.name == column.name);
+            let _ = write!(text, " {} |", mean.map_or("-".into(), |mean| self.mean(mean)));
+        }
+        text.push('\n');
     }
 
     fn cell(&self, lines: &Lines, line: &Line, notes: &mut Notes) -> String {
@@ -143,6 +154,30 @@ impl Matrix {
         };
         format!("**{bound}{}**{of}", number(if self.wall { mean.wall } else { mean.cpu }))
     }
+}
+
+/// What is left without start and end.
+fn steady(text: &mut String, measured: &Measured) {
+    let all = measured.steady();
+    if all.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n### Steady state\n\nUser and system time for twice the input less that for the input once, relative to the same of \
+         native.\n\n| program | column | more, s | ratio |\n|---|---|---|---|\n",
+    );
+    for one in &all {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {:.3} | {} |",
+            one.program,
+            one.column,
+            one.more_s,
+            number(one.ratio)
+        );
+    }
+    let mean = geometric_mean(&all.iter().map(|one| one.ratio).collect::<Vec<f64>>());
+    let _ = writeln!(text, "| geometric mean | | | **{}** |", number(mean));
 }
 
 /// What the monitor counted in each column with a report, medians of the runs.
@@ -190,7 +225,8 @@ mod tests {
         let processors = ("0".into(), "1".into());
         let limit = Duration::from_secs(120);
         let bench = Bench { places, work: "".into(), scale: 1.0, limit, seconds: 1.0, processors };
-        let page = page(&lines(), &bench, 3);
+        let measured = Measured { lines: lines(), twice: Lines(Vec::new()), runs: 3, floor_kib: 0 };
+        let page = page(&measured, &bench);
         for words in [
             "| program | native, s | off | patch | patch --budget 5 |",
             "| a | 2.000 | 1.50 (1.00 - 2.00) | 4.00 (4.00 - 4.00) | - |",
