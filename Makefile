@@ -8,14 +8,14 @@ packages = $(shell cat tests/packages.txt)
 llvm = $(shell command -v clang-16 >/dev/null && command -v llvm-config-16)
 plugin = $(if $(llvm),--features thermalloc-instrument/plugin)
 
-.PHONY: help build instrument demo test packages lint bench-alloc bench-paper memcached-tests test-real soak oracle clean
+.PHONY: help build instrument demo test packages lint bench-alloc bench-paper bench-modes memcached-tests test-real soak oracle clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One command, so that dependencies are built once, with the same features.
 build: ## target/release/thermalloc, libthermalloc.so, the load generator and the example service
-	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p thermalloc \
+	$(CARGO) build --release -p thermalloc-cli -p thermalloc-preload -p bench-memcached -p bench-modes -p thermalloc \
 	    --lib --bins --example service
 	$(if $(llvm),$(MAKE) instrument,@echo "without clang-16 and llvm-16-dev: no thermalloc-cc")
 
@@ -50,6 +50,11 @@ bench-paper: packages build ## the paper's experiment on memcached, into results
 	@.ci/install fonts-dejavu-core util-linux
 	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper table $(BENCH_PAPER)
 	CARGO_TARGET_DIR=$(abspath $(target)) $(release)/bench-paper items
+
+bench-modes: packages build ## programs as distributed in each mode, against native and valgrind, into results/modes.*
+	@.ci/install fonts-dejavu-core gzip util-linux
+	@.ci/install valgrind libc6-dbg || echo "without valgrind its column is left out"
+	$(release)/bench-modes $(BENCH_MODES)
 
 memcached-tests: packages build ## memcached's own tests on instrumented builds, against the plain build
 	@.ci/install perl
