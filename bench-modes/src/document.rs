@@ -19,6 +19,7 @@ pub fn document(measured: &Measured, bench: &Bench) -> Value {
         let mine = |row: &&mut Value| row["program"] == steady.program && row["name"] == steady.column;
         if let Some(row) = rows.iter_mut().find(mine) {
             row["steady_more_s"] = steady.more_s.into();
+            row["once_s"] = steady.once_s.into();
             row["steady_ratio_to_native"] = steady.ratio.into();
         }
     }
@@ -39,7 +40,7 @@ fn settings(measured: &Measured, bench: &Bench) -> Value {
                  whole process with its start-up and, in monitoring modes, with the writing of its report; servers: the \
                  server's time in seconds for 1,000,000 requests, after its start, after all keys were stored and before its \
                  report; ratios are of medians; steady_*: of the time for twice the input less that for the input once; \
-                 watched_s: from the runtime's start to its report",
+                 once_s: what is left of the time for the input once, less the same of native; watched_s: from the runtime's start to its report",
         "scale": bench.scale,
         "runs": measured.runs,
         "limit_s": bench.limit.as_secs_f64(),

@@ -15,6 +15,9 @@ pub struct Steady {
     pub more_s: f64,
     /// Relative to native's.
     pub ratio: f64,
+    /// What happens once, beyond what native does once, in seconds: what is left of the time for the input once. Of a program
+    /// that takes more than twice as long for twice the input it is too little.
+    pub once_s: f64,
 }
 
 /// Everything.
@@ -32,18 +35,21 @@ pub struct Measured {
 impl Measured {
     /// Of all lines that were measured with both inputs and were not stopped. Differences that are not above 0 tell nothing.
     pub fn steady(&self) -> Vec<Steady> {
+        let middle = |lines: &Lines, program: &str, column: &str| {
+            let line = lines.line(program, column)?;
+            (line.measured() && !line.stopped()).then(|| line.middle(|run| run.cpu_s))
+        };
         let more = |program: &str, column: &str| {
-            let middle = |lines: &Lines| {
-                let line = lines.line(program, column)?;
-                (line.measured() && !line.stopped()).then(|| line.middle(|run| run.cpu_s))
-            };
-            Some(middle(&self.twice)? - middle(&self.lines)?).filter(|seconds| *seconds > 0.0)
+            let (once, twice) =
+                (middle(&self.lines, program, column)?, middle(&self.twice, program, column)?);
+            (twice > once).then_some((twice - once, once - (twice - once)))
+        };
+        let one = |program, column| {
+            let ((more_s, rest), (native_more, native_rest)) =
+                (more(program, column)?, more(program, NATIVE)?);
+            Some(Steady { program, column, more_s, ratio: more_s / native_more, once_s: rest - native_rest })
         };
         let monitored = self.twice.0.iter().filter(|line| line.column.name != NATIVE);
-        let one = |program, column| {
-            let more_s = more(program, column)?;
-            Some(Steady { program, column, more_s, ratio: more_s / more(program, NATIVE)? })
-        };
         monitored.filter_map(|line| one(line.program, line.column.name)).collect()
     }
 
@@ -74,7 +80,7 @@ mod tests {
             line("b", native, &[2.0], false),
             line("b", patch, &[12.0], false),
         ]);
-        let expected = Steady { program: "a", column: "patch", more_s: 1.5, ratio: 1.5 };
+        let expected = Steady { program: "a", column: "patch", more_s: 1.5, ratio: 1.5, once_s: 3.5 };
         let mut measured = Measured { lines: once, twice, runs: 1, floor_kib: 0 };
         assert_eq!(measured.steady(), [expected]);
         std::mem::swap(&mut measured.lines, &mut measured.twice);

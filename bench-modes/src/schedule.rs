@@ -180,6 +180,47 @@ fn checked(subject: &Subject, line: &Line, bench: &Bench) -> Result<Run, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::Program;
+
+    /// Two rounds of a shell script, natively and in a column that is native too.
+    fn rounds(script: &str) -> Lines {
+        let work = tempfile::tempdir().unwrap();
+        let mark = work.path().join("mark");
+        let arguments = vec!["-c".into(), script.replace("MARK", &mark.display().to_string())];
+        let program = Program { binary: "/bin/sh".into(), arguments, stdin: None };
+        let places = Places { programs: "".into(), library: "".into(), results: "".into() };
+        let bench = Bench {
+            places,
+            work: work.path().into(),
+            scale: 1.0,
+            limit: PATIENCE,
+            seconds: 1.0,
+            processors: ("0".into(), "0".into()),
+        };
+        let subjects = vec![Subject::of(program)];
+        let columns = [COLUMNS[0], Column { name: "again", ..COLUMNS[0] }];
+        let lines = plan(&subjects, &columns, &bench);
+        let mut suite = Suite { bench, subjects, lines };
+        (1..=2).for_each(|number| suite.round(number, 2));
+        suite.lines
+    }
+
+    #[test]
+    fn a_program_that_prints_the_same_is_measured_in_every_round() {
+        let lines = rounds("echo same");
+        assert!(lines.0.iter().all(|line| line.measured() && line.runs.len() == 2));
+    }
+
+    #[test]
+    fn a_program_that_prints_something_else_or_fails_is_a_failed_row() {
+        let lines = rounds("echo >>MARK; wc -l <MARK");
+        let words = lines.line("test", "again").unwrap().failed.clone().unwrap();
+        assert!(words.contains("differs from native's"), "{words}");
+        let lines = rounds("echo oh no >&2; exit 3");
+        let words = lines.line("test", NATIVE).unwrap().failed.clone().unwrap();
+        assert!(words.contains("3") && words.contains("oh no"), "{words}");
+        assert!(lines.line("test", "again").unwrap().skipped.is_some());
+    }
 
     #[test]
     fn unknown_names_are_refused() {

@@ -67,6 +67,12 @@ fn redis() -> Result<Work, String> {
 }
 
 impl Subject {
+    /// A program of a test.
+    #[cfg(test)]
+    pub fn of(program: Program) -> Self {
+        Self { name: "test", about: "", server: false, work: Ok(Work::Program(program)) }
+    }
+
     /// Why it cannot be run, if it cannot.
     pub fn able(&self) -> Result<(), String> {
         self.work.as_ref().map(|_| ()).map_err(Clone::clone)

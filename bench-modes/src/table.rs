@@ -3,7 +3,7 @@
 use crate::columns::{Column, NATIVE};
 use crate::counted::Counted;
 use crate::lines::{Line, Lines, Mean};
-use crate::measured::Measured;
+use crate::measured::{Measured, Steady};
 use crate::run::{Bench, Run};
 use std::fmt::Write;
 use thermalloc_bench::bars::number;
@@ -164,20 +164,19 @@ fn steady(text: &mut String, measured: &Measured) {
     }
     text.push_str(
         "\n### Steady state\n\nUser and system time for twice the input less that for the input once, relative to the same of \
-         native.\n\n| program | column | more, s | ratio |\n|---|---|---|---|\n",
+         native. What is left happens once: start, patching, report.\n\n| program | column | more, s | ratio | once, ms | once, us \
+         a patched site |\n|---|---|---|---|---|---|\n",
     );
     for one in &all {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {:.3} | {} |",
-            one.program,
-            one.column,
-            one.more_s,
-            number(one.ratio)
-        );
+        let line = measured.lines.line(one.program, one.column);
+        let sites = line.map_or(0, |line| line.counts(|c| c.patched_sites).into_iter().max().unwrap_or(0));
+        let each = if sites > 0 { format!("{:.0}", one.once_s * 1e6 / sites as f64) } else { "-".into() };
+        let (ratio, once_ms) = (number(one.ratio), one.once_s * 1e3);
+        let Steady { program, column, more_s, .. } = one;
+        let _ = writeln!(text, "| {program} | {column} | {more_s:.3} | {ratio} | {once_ms:.0} | {each} |");
     }
     let mean = geometric_mean(&all.iter().map(|one| one.ratio).collect::<Vec<f64>>());
-    let _ = writeln!(text, "| geometric mean | | | **{}** |", number(mean));
+    let _ = writeln!(text, "| geometric mean | | | **{}** | | |", number(mean));
 }
 
 /// What the monitor counted in each column with a report, medians of the runs.
