@@ -192,7 +192,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
                 if let Method::Key(key) = method {
                     key.free();
                 }
-                (method, mode) = (Method::Pages, "emulate");
+                (method, mode) = (Method::Pages, "patch");
             }
             Mode::Auto => {}
             _ if reached => {}

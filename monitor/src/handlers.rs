@@ -74,8 +74,8 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     }
     if thread.counts_inline() {
         patch::count(true);
-        patch::go_ahead(frame);
     }
+    frame.context.rip = patch::ahead(frame.context.rip);
     thread.set_handling(false);
     if control::dispatches() {
         thread.catch_calls();

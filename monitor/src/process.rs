@@ -135,6 +135,7 @@ fn begin_thread(state: &mut HandlerState, frame: &mut Frame, nr: i64, request: &
         let start = new.start_frame(frame);
         start.context.rax = 0;
         start.context.rcx = frame.context.rip;
+        start.context.rip = patch::ahead(frame.context.rip);
         if request.stack_top != 0 {
             start.context.rsp = request.stack_top;
         }

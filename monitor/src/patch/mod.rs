@@ -115,12 +115,9 @@ pub fn at_door(thread: &Thread, frame: &mut Frame) -> bool {
     }
 }
 
-/// If a patch covers the instruction at RIP, sends the thread to its translation, which saves a trap.
-pub fn go_ahead(frame: &mut Frame) {
-    let ip = frame.context.rip;
-    if let Some(translation) = with_state(|state| state.ahead(ip)).flatten() {
-        frame.context.rip = translation;
-    }
+/// Where a thread is to run that goes on at an original address: at its translation, if a patch covers it, which saves a trap.
+pub fn ahead(ip: u64) -> u64 {
+    with_state(|state| state.ahead(ip)).flatten().unwrap_or(ip)
 }
 
 /// The program has made a system call by a signal: the next one from there shall go by the door. If it came from translated code, the frame
@@ -130,13 +127,14 @@ pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut
         return;
     }
     let ip = frame.context.rip;
+    let is_ready = thread.counts_inline() || make_ready(thread);
     if place(ip) != Place::Outside {
         return settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
     }
     // Debuggers know the return from a handler by its bytes; the others happen once.
     let is_once =
         matches!(nr, libc::SYS_rt_sigreturn | libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve);
-    if !is_once && (thread.counts_inline() || make_ready(thread)) {
+    if is_ready && !is_once {
         world::enter();
         enter(ip - SYSCALL_LEN);
         world::leave();
