@@ -5,7 +5,7 @@
 
 use crate::access::{Access, By, Kind};
 use crate::clock;
-use crate::heat;
+use crate::heat::{self, Sheet};
 use crate::operands::access::CAPACITY;
 use crate::step;
 
@@ -24,21 +24,27 @@ impl Default for Charged {
 }
 
 impl Charged {
-    /// Charges those of the accesses that are watched; what was charged before has run.
-    pub fn charge(&mut self, accesses: impl Iterator<Item = Access>, thread: u32) {
-        self.count = 0;
-        self.at_ns = clock::now();
+    /// Charges those of the accesses that are watched; what was charged before has run. `sheet`: the thread's, where they may be counted for now.
+    pub fn charge(&mut self, accesses: impl Iterator<Item = Access>, thread: u32, sheet: Option<&Sheet>) {
+        (self.count, self.at_ns) = (0, 0);
         for access in accesses.filter(|access| step::is_watched(access.addr, access.len, access.kind)) {
-            heat::charge(&access, thread, self.at_ns);
+            if !sheet.is_some_and(|sheet| sheet.count(&access, true)) {
+                if self.at_ns == 0 {
+                    self.at_ns = clock::now();
+                }
+                heat::charge(&access, thread, self.at_ns);
+            }
             self.accesses[self.count] = access;
             self.count += 1;
         }
     }
 
-    /// The instruction has not run after all.
-    pub fn take_back(&mut self, thread: u32) {
+    /// The instruction has not run after all. `sheet` is the one that the charge was given.
+    pub fn take_back(&mut self, thread: u32, sheet: Option<&Sheet>) {
         for access in &self.accesses[..self.count] {
-            heat::uncharge(access, thread, self.at_ns);
+            if !sheet.is_some_and(|sheet| sheet.count(access, false)) {
+                heat::uncharge(access, thread, self.at_ns);
+            }
         }
         self.count = 0;
     }

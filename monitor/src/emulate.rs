@@ -122,7 +122,7 @@ impl Emulator {
         } else {
             frame.context.rip = (self.area + stub * STUB) as u64;
         }
-        self.charged.charge(decoded.accesses.iter().map(step::of_program), thread);
+        self.charged.charge(decoded.accesses.iter().map(step::of_program), thread, None);
         TOTALS.emulated.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -141,7 +141,7 @@ impl Emulator {
         }
         let stub = frame.context.rip;
         frame.context.rip = original.rip;
-        self.charged.take_back(thread);
+        self.charged.take_back(thread, None);
         in_program_view(&mut frame.info, stub, original.rip);
     }
 

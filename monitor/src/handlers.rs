@@ -164,7 +164,7 @@ fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
         return;
     }
     step::cancel(state, frame, thread.ordinal.load(Ordering::Relaxed));
-    patch::settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
+    patch::settle(thread, frame, &mut state.callout);
     if synchronous
         && frame.info.signo == libc::SIGSYS
         && kernel_call::place(frame.context.rip) == Place::After

@@ -23,6 +23,28 @@ global_asm!(
     ".globl thermalloc_probe_copy",
     ".hidden thermalloc_probe_copy",
     "thermalloc_probe_copy:",
+    // Words one by one, where there are few.
+    "test edx, 7",
+    "jne 2f",
+    "cmp rdx, 128",
+    "ja 2f",
+    "test edx, edx",
+    "je 3f",
+    "1:",
+    ".globl thermalloc_probe_load",
+    ".hidden thermalloc_probe_load",
+    "thermalloc_probe_load:",
+    "mov rax, [rsi + rdx - 8]",
+    ".globl thermalloc_probe_store",
+    ".hidden thermalloc_probe_store",
+    "thermalloc_probe_store:",
+    "mov [rdi + rdx - 8], rax",
+    "sub edx, 8",
+    "jne 1b",
+    "3:",
+    "mov eax, 1",
+    "ret",
+    "2:",
     "mov rcx, rdx",
     ".globl thermalloc_probe_access",
     ".hidden thermalloc_probe_access",
@@ -39,6 +61,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
+    static thermalloc_probe_load: u8;
+    static thermalloc_probe_store: u8;
     static thermalloc_probe_access: u8;
     static thermalloc_probe_failed: u8;
     fn thermalloc_probe_copy(to: usize, from: usize, len: usize) -> bool;
@@ -46,7 +70,9 @@ unsafe extern "C" {
 
 /// Sends a fault of the copy routine to its failure exit; false if the fault is not the routine's.
 pub fn recover(context: &mut Context) -> bool {
-    let ours = context.rip == &raw const thermalloc_probe_access as u64;
+    let accesses =
+        [&raw const thermalloc_probe_load, &raw const thermalloc_probe_store, &raw const thermalloc_probe_access];
+    let ours = accesses.map(|access| access as u64).contains(&context.rip);
     if ours {
         context.rip = &raw const thermalloc_probe_failed as u64;
     }

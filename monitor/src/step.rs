@@ -233,10 +233,10 @@ pub fn on_fault(thread: &'static Thread, state: &mut HandlerState, frame: &mut F
     if !fetch && patch::resume(thread, state, frame, place) {
         return Fault::Resumed;
     }
-    let thread = thread.ordinal.load(Ordering::Relaxed);
-    if place == Place::Between && emulate_original(state, frame, thread) {
+    if place == Place::Between && emulate_original(thread, state, frame) {
         return Fault::Resumed;
     }
+    let thread = thread.ordinal.load(Ordering::Relaxed);
     let registers = registers_of(frame);
     let (decoded, code) = decode(&mut state.decoder, frame, &registers);
     if place == Place::Between {
@@ -263,18 +263,19 @@ fn also_open(step: &mut Step, address: usize) -> Fault {
 }
 
 /// A fault in the midst of translated code: emulates the original instruction instead, if that can be done.
-fn emulate_original(state: &mut HandlerState, frame: &mut Frame, thread: u32) -> bool {
+fn emulate_original(thread: &Thread, state: &mut HandlerState, frame: &mut Frame) -> bool {
     // With a stack in the heap it cannot, and settling takes back what has been counted.
     if alloc::contains(frame.context.rsp as usize) {
         return false;
     }
     let before = frame.context;
-    patch::settle(frame, &mut state.callout, thread);
+    patch::settle(thread, frame, &mut state.callout);
+    let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let registers = registers_of(frame);
     let emulated = patch::original(frame.context.rip).is_some_and(|code| {
         let vectors = XsaveArea::new(frame.extended().unwrap_or(&[]), crate::thread::xsave_layout());
         let decoded = state.decoder.decode(&code, &registers, &vectors);
-        state.emulator.resume(frame, &decoded, &code, &registers, thread)
+        state.emulator.resume(frame, &decoded, &code, &registers, ordinal)
     });
     if !emulated {
         frame.context = before;

@@ -92,6 +92,24 @@ impl Cell {
         self.0.iter().all(|word| word.load(Relaxed) == 0)
     }
 
+    /// Counts an access of this kind and size, or takes it back, as inline code would: in the narrow or in the wide cell of its
+    /// granule. False, and nothing done, if a counter would wrap. For the thread whose sheet it is.
+    pub fn count(&self, kind: Kind, len: usize, up: bool) -> bool {
+        let sign = if up { 1 } else { -1 };
+        let (word, extra) = match wide_offset(kind, len) {
+            Some(offset) => (offset / 4, 0),
+            None => (narrow_offset(kind) / 4, sign * (len as i32 - PLAIN as i32)),
+        };
+        let count = self.0[word].load(Relaxed).checked_add_signed(sign);
+        let beyond = (self.0[(word + 1) % 4].load(Relaxed) as i32).checked_add(extra);
+        let (Some(count), Some(beyond)) = (count, beyond) else { return false };
+        self.0[word].store(count, Relaxed);
+        if extra != 0 {
+            self.0[word + 1].store(beyond as u32, Relaxed);
+        }
+        true
+    }
+
     /// What a narrow cell of the granule at `addr` says, by kind.
     pub fn narrow(&self, addr: usize) -> impl Iterator<Item = Tally> {
         let [reads, read_extra, writes, write_extra] = self.words();

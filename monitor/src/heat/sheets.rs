@@ -17,7 +17,7 @@
 use super::SLOT;
 use super::cell::{Cell, GRANULE, Tally, lost_narrow, lost_wide};
 use super::region::Zeroed;
-use crate::access::Kind;
+use crate::access::{Access, By, Kind};
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
@@ -66,6 +66,26 @@ impl Sheet {
     /// From a narrow cell to the wide cell of the same granule.
     pub fn wide(&self) -> usize {
         self.covered
+    }
+
+    /// Counts an access of the calling thread, whose sheet this is, or takes it back; false if it must be charged another way. Not while
+    /// the thread's inline code can run.
+    pub fn count(&self, access: &Access, up: bool) -> bool {
+        let offset = access.addr.wrapping_sub(self.arena) / GRANULE * GRANULE;
+        let plane = match access.len {
+            32 | 64 => self.covered,
+            1..=16 => 0,
+            _ => return false,
+        };
+        if offset >= self.covered || access.by != By::Program {
+            return false;
+        }
+        let cell = self.base + plane + offset;
+        if !self.is_open(offset / PIECE) && !self.open(cell) {
+            return false;
+        }
+        // SAFETY: an accessible piece of the sheet.
+        unsafe { &*(cell as *const Cell) }.count(access.kind, access.len, up)
     }
 
     fn owner(&self) -> u32 {

@@ -276,7 +276,7 @@ fn charge(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site) -
         return site.cold;
     }
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
-    state.callout.charge(accesses.iter().map(step::of_program), ordinal);
+    state.callout.charge(accesses.iter().map(step::of_program), ordinal, thread.sheet());
     site.hot
 }
 
@@ -321,7 +321,7 @@ impl String {
         }
         self.transfer(&mut registers, count)?;
         let ordinal = thread.ordinal.load(Ordering::Relaxed);
-        state.callout.charge(accesses.into_iter().flatten(), ordinal);
+        state.callout.charge(accesses.into_iter().flatten(), ordinal, thread.sheet());
         if reads.is_some() {
             registers[RSI] += len as u64;
         }
@@ -399,7 +399,7 @@ pub fn retreat(thread: &Thread, exit: u64) -> u64 {
         door.set_registers(registers);
         super::count(true);
     } else if exit == site.hot {
-        state.callout.take_back(ordinal);
+        state.callout.take_back(ordinal, thread.sheet());
     } else if exit == site.land {
         return site.next;
     }

@@ -100,10 +100,9 @@ pub fn original(ip: u64) -> Option<[u8; MAX_LEN]> {
     with_state(|state| state.original(ip)).flatten()
 }
 
-/// If the thread is in translated code, puts it where it would be in the program. `ordinal` is the
-/// thread's.
-pub fn settle(frame: &mut Frame, callout: &mut Charged, ordinal: u32) {
-    with_state(|state| state.settle(frame, callout, ordinal));
+/// If the thread is in translated code, puts it where it would be in the program.
+pub fn settle(thread: &Thread, frame: &mut Frame, callout: &mut Charged) {
+    with_state(|state| state.settle(thread, frame, callout));
 }
 
 /// A signal may have found the thread at the door, outside of the runtime: then the frame is made as if it had not come there, or had
@@ -129,7 +128,7 @@ pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut
     let ip = frame.context.rip;
     let is_ready = thread.counts_inline() || make_ready(thread);
     if place(ip) != Place::Outside {
-        return settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
+        return settle(thread, frame, &mut state.callout);
     }
     // Debuggers know the return from a handler by its bytes; the others happen once.
     let is_once =
@@ -213,7 +212,7 @@ pub fn resume(thread: &'static Thread, state: &mut HandlerState, frame: &mut Fra
             with_state(|state| state.note(frame.context.rip));
             return false;
         }
-        settle(frame, &mut state.callout, thread.ordinal.load(Ordering::Relaxed));
+        settle(thread, frame, &mut state.callout);
     }
     // Inside the gate, so that no fork copies half a patch.
     world::enter();

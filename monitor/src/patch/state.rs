@@ -22,6 +22,7 @@ use crate::frame::Frame;
 use crate::heat;
 use crate::memory;
 use crate::rewrite;
+use crate::thread::Thread;
 use crate::totals::TOTALS;
 use core::sync::atomic::Ordering;
 use iced_x86::InstructionInfoFactory;
@@ -470,7 +471,8 @@ impl State {
     }
 
     /// See the parent module.
-    pub fn settle(&mut self, frame: &mut Frame, callout: &mut Charged, ordinal: u32) {
+    pub fn settle(&mut self, thread: &Thread, frame: &mut Frame, callout: &mut Charged) {
+        let ordinal = thread.ordinal.load(Ordering::Relaxed);
         let rip = frame.context.rip;
         if !self.is_ours(rip) {
             return;
@@ -482,7 +484,7 @@ impl State {
                 take_back_push(frame.context.rsp, ordinal);
             }
             if piece.charged && offset <= piece.main {
-                callout.take_back(ordinal);
+                callout.take_back(ordinal, thread.sheet());
             }
             restore(piece, offset, &mut frame.context);
             emulate::in_program_view(&mut frame.info, rip, frame.context.rip);
