@@ -11,6 +11,7 @@
 //! System calls of the runtime alone.
 #![allow(unsafe_code)]
 
+use crate::counter;
 use core::sync::atomic::{AtomicBool, Ordering};
 use thermalloc_sys::gate::syscall;
 use thermalloc_sys::mem::{self, Errno, PAGE, check};
@@ -26,6 +27,7 @@ pub fn share() {
     // SAFETY: takes no pointers.
     unsafe { syscall(libc::SYS_membarrier, &[MEMBARRIER_REGISTER, 0, 0]) };
     SHARED.store(true, Ordering::SeqCst);
+    counter::set_alone(false);
 }
 
 /// Whether a second thread has ever existed.

@@ -21,6 +21,7 @@ mod clock;
 mod code;
 pub mod config;
 pub mod control;
+mod counter;
 mod emulate;
 pub mod errno;
 mod exec;

@@ -70,8 +70,11 @@ unsafe extern "C" {
 
 /// Sends a fault of the copy routine to its failure exit; false if the fault is not the routine's.
 pub fn recover(context: &mut Context) -> bool {
-    let accesses =
-        [&raw const thermalloc_probe_load, &raw const thermalloc_probe_store, &raw const thermalloc_probe_access];
+    let accesses = [
+        &raw const thermalloc_probe_load,
+        &raw const thermalloc_probe_store,
+        &raw const thermalloc_probe_access,
+    ];
     let ours = accesses.map(|access| access as u64).contains(&context.rip);
     if ours {
         context.rip = &raw const thermalloc_probe_failed as u64;

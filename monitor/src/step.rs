@@ -16,7 +16,7 @@ use crate::access::{Access, By, Kind};
 use crate::clock;
 use crate::control;
 use crate::emulate;
-use crate::frame::{Context, Frame, TRAP_FLAG};
+use crate::frame::{Frame, TRAP_FLAG};
 use crate::heat;
 use crate::memory;
 use crate::operands::access::CAPACITY;
@@ -464,11 +464,7 @@ fn decode(state: &mut DecoderState, frame: &Frame, registers: &Registers) -> (De
 
 /// The registers that operands are computed from.
 pub fn registers_of(frame: &Frame) -> Registers {
-    registers_in(&frame.context)
-}
-
-/// See [`registers_of`].
-pub fn registers_in(c: &Context) -> Registers {
+    let c = &frame.context;
     Registers {
         gpr: c.registers(),
         rip: c.rip,

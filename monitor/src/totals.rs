@@ -7,6 +7,7 @@
 //! exact report has joined or stopped the threads that count by other means.
 
 use crate::access::{By, Kind};
+use crate::counter::Counter;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thermalloc_format as format;
 
@@ -64,16 +65,16 @@ impl Totals {
 
     /// Counts an allocation of `size` bytes.
     pub fn born(&self, size: u64) {
-        self.allocs.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(size, Relaxed);
-        let live = self.live_bytes.fetch_add(size, Relaxed).wrapping_add(size);
+        self.allocs.plus(1);
+        self.bytes.plus(size);
+        let live = self.live_bytes.plus(size).wrapping_add(size);
         raise(&self.peak_live_bytes, live);
     }
 
     /// Counts the free of an object of `size` bytes.
     pub fn died(&self, size: u64) {
-        self.frees.fetch_add(1, Relaxed);
-        self.live_bytes.fetch_sub(size, Relaxed);
+        self.frees.plus(1);
+        self.live_bytes.minus(size);
     }
 
     /// Counts accesses of so many bytes in all, modulo 2^64.
@@ -82,17 +83,17 @@ impl Totals {
             Kind::Read => (&self.reads, &self.read_bytes, &self.kernel_reads),
             Kind::Write => (&self.writes, &self.write_bytes, &self.kernel_writes),
         };
-        count.fetch_add(accesses, Relaxed);
-        bytes.fetch_add(total, Relaxed);
+        count.plus(accesses);
+        bytes.plus(total);
         if by == By::Kernel {
-            kernel.fetch_add(accesses, Relaxed);
+            kernel.plus(accesses);
         }
     }
 
     /// Of the accesses counted, so many have no owner.
     pub fn orphaned(&self, accesses: u64, bytes: u64) {
-        self.unattributed.fetch_add(accesses, Relaxed);
-        self.unattributed_bytes.fetch_add(bytes, Relaxed);
+        self.unattributed.plus(accesses);
+        self.unattributed_bytes.plus(bytes);
     }
 
     /// In the child of a fork: everything starts again, but what is alive stays alive.
@@ -156,7 +157,7 @@ mod tests {
         totals.born(50);
         totals.died(100);
         totals.accessed(Kind::Write, By::Kernel, 1, 8);
-        totals.faults.fetch_add(3, Relaxed);
+        totals.faults.plus(3);
         assert_eq!(totals.snapshot().peak_live_bytes, 150);
         totals.forked();
         let expected = format::Totals { live_bytes: 50, peak_live_bytes: 50, ..Default::default() };

@@ -7,6 +7,7 @@
 //! # Signal context
 //! Used in handlers: atomics and futex-free waiting (sched_yield), since waits last microseconds to milliseconds.
 
+use crate::counter;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -17,17 +18,26 @@ pub fn enter() {
     loop {
         wait_until_open();
         // SeqCst: a thread that enters and one that closes must not both miss the other.
-        INSIDE.fetch_add(1, Ordering::SeqCst);
+        change(1);
         if !CLOSED.load(Ordering::SeqCst) {
             return;
         }
-        INSIDE.fetch_sub(1, Ordering::SeqCst);
+        change(-1);
     }
 }
 
 /// Leaves after [`enter`].
 pub fn leave() {
-    INSIDE.fetch_sub(1, Ordering::SeqCst);
+    change(-1);
+}
+
+#[inline]
+fn change(by: i32) {
+    if counter::is_alone() {
+        INSIDE.store(INSIDE.load(Ordering::Relaxed).wrapping_add_signed(by), Ordering::Relaxed);
+    } else {
+        INSIDE.fetch_add(by as u32, Ordering::SeqCst);
+    }
 }
 
 /// Waits until the gate is open.

@@ -40,6 +40,21 @@ global_asm!(
     "movups [rdi + rdx - 16], xmm1",
     "ret",
     "1:",
+    // The string instruction takes its time to begin.
+    "cmp rdx, 512",
+    "ja 9f",
+    "movups xmm1, [rsi + rdx - 16]",
+    "lea r8, [rdi + rdx - 16]",
+    "8:",
+    "movups xmm0, [rsi]",
+    "movups [rdi], xmm0",
+    "add rsi, 16",
+    "add rdi, 16",
+    "cmp rdi, r8",
+    "jb 8b",
+    "movups [r8], xmm1",
+    "ret",
+    "9:",
     "mov rcx, rdx",
     "rep movsb",
     "ret",
@@ -145,7 +160,7 @@ mod tests {
     // The test binary is linked with the functions above, so plain slices exercise them.
     #[test]
     fn ranges_of_every_length_and_overlap() {
-        for len in 0..100usize {
+        for len in (0..100usize).chain([500, 511, 512, 513, 530]) {
             let from: Vec<u8> = (0..len).map(|at| at as u8).collect();
             let mut to = vec![0xee; len + 2];
             to[1..len + 1].copy_from_slice(&from);

@@ -5,8 +5,9 @@
 
 use super::region::Zeroed;
 use crate::access::Kind;
+use crate::counter::Counter;
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Accesses and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +19,16 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Adds accesses of so many bytes in all, modulo 2^64.
+    pub fn add(&mut self, kind: Kind, accesses: u64, bytes: u64) {
+        let (count, sum) = match kind {
+            Kind::Read => (&mut self.reads, &mut self.read_bytes),
+            Kind::Write => (&mut self.writes, &mut self.write_bytes),
+        };
+        *count += accesses;
+        *sum = sum.wrapping_add(bytes);
+    }
+
     pub fn accesses(&self) -> u64 {
         self.reads.saturating_add(self.writes)
     }
@@ -31,8 +42,8 @@ impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.reads += other.reads;
         self.writes += other.writes;
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
+        self.read_bytes = self.read_bytes.wrapping_add(other.read_bytes);
+        self.write_bytes = self.write_bytes.wrapping_add(other.write_bytes);
     }
 }
 
@@ -61,8 +72,8 @@ impl AtomicCounts {
             Kind::Read => (&self.reads, &self.read_bytes),
             Kind::Write => (&self.writes, &self.write_bytes),
         };
-        count.fetch_add(accesses, AcqRel);
-        sum.fetch_add(bytes, AcqRel);
+        count.plus(accesses);
+        sum.plus(bytes);
     }
 
     /// Adds many.
@@ -74,7 +85,7 @@ impl AtomicCounts {
             (&self.write_bytes, counts.write_bytes),
         ] {
             if value != 0 {
-                counter.fetch_add(value, Relaxed);
+                counter.plus(value);
             }
         }
     }
@@ -91,10 +102,10 @@ impl AtomicCounts {
     /// Takes everything counted so far, exactly once.
     pub fn take(&self) -> Counts {
         Counts {
-            reads: self.reads.swap(0, AcqRel),
-            writes: self.writes.swap(0, AcqRel),
-            read_bytes: self.read_bytes.swap(0, AcqRel),
-            write_bytes: self.write_bytes.swap(0, AcqRel),
+            reads: self.reads.take(),
+            writes: self.writes.take(),
+            read_bytes: self.read_bytes.take(),
+            write_bytes: self.write_bytes.take(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cell::Tally;
 use super::counts::Counts;
+use super::dying::Dying;
 use super::freeze::Freeze;
 use super::named::{NAMED, Named, NewName};
 use super::objects::{Objects, split};
@@ -14,11 +15,11 @@ use super::{
     CLASS_DIGITS, Config, ENTRIES, HeatMap, Hottest, InitError, Records, SITE_DIGITS, SLOT, Shadow, Sites,
     Stacks, Timeline, report, stacks,
 };
-use crate::access::Access;
+use crate::access::{Access, By};
 use crate::clock;
+use crate::counter::Counter;
 use crate::totals::Totals;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 use thermalloc_alloc::Object;
 
 impl HeatMap {
@@ -59,19 +60,31 @@ impl HeatMap {
             site.born(size);
         }
         if let Some(class) = self.sites.class(object.class) {
-            class.allocs.fetch_add(1, Relaxed);
+            class.allocs.plus(1);
         }
         let late = record.begin(size, site, now_ns);
         self.totals.orphaned(late.accesses(), late.bytes());
     }
 
     pub fn died(&self, objects: &impl Objects, object: &Object, now_ns: u64) {
-        self.settle(objects, &chunk(object), now_ns);
+        let mut dying = Dying::new();
+        let is_sole = object.class != NAMED && !self.named.is_any();
+        let is_alive = self.record(object).is_some_and(|record| record.site().is_some());
+        self.sheets.take_out(chunk(object), &mut |tally, thread| {
+            if !(is_sole && is_alive && dying.take(object, &tally, thread)) {
+                self.charge(objects, &tally, thread, now_ns);
+            }
+        });
         if object.class != NAMED && self.named.is_any() {
             self.named.remove_pools(chunk(object));
             self.named.within(chunk(object)).iter().for_each(|named| self.unname(objects, named, now_ns));
         }
-        let Some(life) = self.record(object).and_then(|record| record.end()) else { return };
+        let Some(mut life) = self.record(object).and_then(|record| record.end()) else { return };
+        dying.add_to(&mut life, now_ns);
+        for (kind, accesses, bytes) in dying.kinds() {
+            self.totals.accessed(kind, By::Program, accesses, bytes);
+            self.timeline.charge(life.site, kind, accesses, now_ns);
+        }
         let accesses = life.counts.accesses();
         if object.class != NAMED {
             self.totals.died(life.size);
@@ -80,7 +93,7 @@ impl HeatMap {
             site.died(life.size, &life.counts, life.threads.count_ones().into());
         }
         if let Some(class) = self.sites.class(object.class) {
-            class.frees.fetch_add(1, Relaxed);
+            class.frees.plus(1);
             class.counts.add(&life.counts);
         }
         let site = life.site.0 as usize;
@@ -88,13 +101,14 @@ impl HeatMap {
         self.site_lifetimes.record(site, now_ns.saturating_sub(life.alloc_ns));
         self.class_accesses.record(object.class.0.into(), accesses);
         if accesses != 0 {
-            self.bury(object, &life, now_ns);
+            self.bury(object, &life, &dying, now_ns);
         }
     }
 
     /// Keeps a dead object if it is among the hottest, and empties its granules.
-    fn bury(&self, object: &Object, life: &Life, now_ns: u64) {
+    fn bury(&self, object: &Object, life: &Life, dying: &Dying, now_ns: u64) {
         if self.hottest.wants(life.counts.accesses()) {
+            dying.charge(object, &self.shadow);
             let heat = self.shadow.collect(object, life.size, ENTRIES, &[]);
             self.hottest.offer(format_entry(self, object, life, Some(now_ns), heat));
         }

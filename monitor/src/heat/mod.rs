@@ -7,6 +7,7 @@
 //! - `record`: what is known of the object in a chunk; `shadow`: heat by offset.
 //! - `sites`, `spread`, `timeline`, `hottest`: what remains of objects.
 //! - `objects`: where objects are; `named`: what the program itself says lies in a chunk.
+//! - `dying`: what the sheets say of an object at its end.
 //! - `life`: the life of an object. `report`, `output`: heat.json.
 //!
 //! Sums are conserved: all sites' reads and writes (live objects included) and the unattributed ones are the totals',
@@ -18,6 +19,7 @@
 mod cell;
 mod coarsen;
 mod counts;
+mod dying;
 mod freeze;
 mod hottest;
 mod life;

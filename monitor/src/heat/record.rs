@@ -130,12 +130,7 @@ impl Life {
             self.first_ns = now_ns;
         }
         self.last_ns = now_ns;
-        let (accesses, sum) = match kind {
-            Kind::Read => (&mut self.counts.reads, &mut self.counts.read_bytes),
-            Kind::Write => (&mut self.counts.writes, &mut self.counts.write_bytes),
-        };
-        *accesses += count;
-        *sum = sum.wrapping_add(bytes);
+        self.counts.add(kind, count, bytes);
         self.threads |= 1 << thread.min(63);
     }
 }

@@ -10,6 +10,7 @@
 use super::coarsen;
 use super::region::{Region, Zeroed};
 use crate::access::Kind;
+use crate::counter::Counter;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use thermalloc_alloc::Object;
@@ -102,7 +103,7 @@ impl Shadow {
             }
         }
         for granule in self.granules.slice(touched) {
-            granule.counter(kind).fetch_add(count, Relaxed);
+            granule.counter(kind).plus(count);
         }
     }
 

@@ -4,6 +4,7 @@
 use super::counts::{AtomicCounts, Counts};
 use super::region::{Region, Zeroed};
 use super::stacks::{SITES, SiteId};
+use crate::counter::Counter;
 use crate::totals::raise;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,15 +34,15 @@ unsafe impl Zeroed for Site {
 
 impl Site {
     pub fn born(&self, size: u64) {
-        self.allocs.fetch_add(1, Relaxed);
-        self.bytes.fetch_add(size, Relaxed);
-        let live = self.live_bytes.fetch_add(size, Relaxed).wrapping_add(size);
+        self.allocs.plus(1);
+        self.bytes.plus(size);
+        let live = self.live_bytes.plus(size).wrapping_add(size);
         raise(&self.peak_live_bytes, live);
     }
 
     pub fn died(&self, size: u64, counts: &Counts, threads: u64) {
-        self.frees.fetch_add(1, Relaxed);
-        self.live_bytes.fetch_sub(size, Relaxed);
+        self.frees.plus(1);
+        self.live_bytes.minus(size);
         self.counts.add(counts);
         raise(&self.max_threads, threads);
     }

@@ -11,6 +11,7 @@
 use super::region::{Region, Zeroed};
 use super::stacks::SiteId;
 use crate::access::Kind;
+use crate::counter::Counter;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use thermalloc_sys::gate;
@@ -128,7 +129,7 @@ impl Timeline {
         }
         if let Some(bucket) = self.buckets_of(site.0 as usize).get(bucket) {
             let counter = if kind == Kind::Read { &bucket.reads } else { &bucket.writes };
-            counter.fetch_add(count, Relaxed);
+            counter.plus(count);
         }
     }
 
@@ -138,7 +139,7 @@ impl Timeline {
 
     fn enter(&self) {
         // Acquire pairs with the Release of `double`: the rows are at the interval that is read next.
-        while self.gate.fetch_add(1, Acquire) & CLOSED != 0 {
+        while self.gate.plus(1) & CLOSED != 0 {
             self.leave();
             wait_while(|| self.gate.load(Relaxed) & CLOSED != 0);
         }
@@ -146,7 +147,7 @@ impl Timeline {
 
     fn leave(&self) {
         // Release pairs with the Acquire of `double`: what was counted inside is seen there.
-        self.gate.fetch_sub(1, Release);
+        self.gate.minus(1);
     }
 
     /// Doubles the interval, unless another thread has.

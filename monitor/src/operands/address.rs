@@ -12,13 +12,14 @@ pub fn linear(instruction: &Instruction, memory: &UsedMemory, registers: &Regist
     with_index(memory, index, bit_string_offset(instruction, registers), registers)
 }
 
-/// Linear address of an instruction's one memory operand: of general registers, in the flat segment.
-pub fn of_operand(instruction: &Instruction, registers: &Registers) -> u64 {
+/// Linear address of an instruction's one memory operand: of general registers, which `value` gives by number, in the flat segment.
+pub fn of_operand(instruction: &Instruction, value: impl Fn(usize) -> u64) -> u64 {
     let (base, index) = (instruction.memory_base(), instruction.memory_index());
+    let value = |register: Register| if register.is_gpr() { value(register.number()) } else { 0 };
     let effective = instruction
         .memory_displacement64()
-        .wrapping_add(registers.get(base))
-        .wrapping_add(registers.get(index).wrapping_mul(u64::from(instruction.memory_index_scale())));
+        .wrapping_add(value(base))
+        .wrapping_add(value(index).wrapping_mul(u64::from(instruction.memory_index_scale())));
     if base.is_gpr32() || index.is_gpr32() { effective & 0xFFFF_FFFF } else { effective }
 }
 

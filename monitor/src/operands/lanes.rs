@@ -28,19 +28,22 @@ impl Sink<'_> {
 
     /// One access for each run of contiguous active lanes.
     fn push_runs(&mut self, addr: u64, lane: u64, mask: u64) {
-        let mut rest = mask;
-        while rest != 0 {
-            let first = u64::from(rest.trailing_zeros());
-            let count = u64::from((rest >> first).trailing_ones());
-            self.push(addr.wrapping_add(first * lane), count * lane);
-            rest &= !(low_bits(count) << first);
-        }
+        runs(addr, lane, mask).for_each(|(addr, len)| self.push(addr, len));
     }
 }
 
-/// The runs of lanes of an operand at `addr` that a mask lets through.
-pub fn runs(addr: u64, lane: u64, count: u64, mask: u64, kinds: &[Kind], accesses: &mut Accesses) {
-    Sink { accesses, kinds }.push_runs(addr, lane, mask & low_bits(count));
+/// The runs of contiguous lanes, of `lane` bytes each from `addr` on, whose bits are set: address and bytes of each.
+pub fn runs(addr: u64, lane: u64, mask: u64) -> impl Iterator<Item = (u64, u64)> + Clone {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        if rest == 0 {
+            return None;
+        }
+        let first = u64::from(rest.trailing_zeros());
+        let count = u64::from((rest >> first).trailing_ones());
+        rest &= !(low_bits(count) << first);
+        Some((addr.wrapping_add(first * lane), count * lane))
+    })
 }
 
 /// One access for each active lane of a gather or scatter.
@@ -143,6 +146,7 @@ fn sign_bits(vector: &[u8], lane: usize) -> u64 {
     })
 }
 
-fn low_bits(count: u64) -> u64 {
+/// So many ones.
+pub fn low_bits(count: u64) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }

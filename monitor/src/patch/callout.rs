@@ -18,7 +18,7 @@ use crate::kernel_call;
 use crate::operands::decode::{kinds, touches_nothing};
 use crate::operands::registers::index::{RAX, RCX, RDI, RSI};
 use crate::operands::suppression::{Masking, masking};
-use crate::operands::{self, Registers, StringOp, Vectors, XsaveArea, address};
+use crate::operands::{self, Registers, StringOp, Vectors, XsaveArea, address, lanes};
 use crate::protect;
 use crate::report;
 use crate::step;
@@ -250,33 +250,37 @@ fn returned(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site)
 
 /// Charges an instruction's accesses, and lets it run redirected: if all of them are the heap's.
 fn charge(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site) -> u64 {
+    if let What::Lanes { lane, count, reads, writes, .. } = site.what {
+        let addr = address::of_operand(&site.instruction, |number| door.register(number));
+        let mask = door.mask() & lanes::low_bits(count.into());
+        let accesses = lanes::runs(addr, lane.into(), mask).flat_map(move |(addr, len)| {
+            let of = move |kind| operands::Access { addr, len, kind };
+            let read = reads.then(|| of(operands::Kind::Read));
+            read.into_iter().chain(writes.then(|| of(operands::Kind::Write)))
+        });
+        return charge_all(thread, state, site, accesses);
+    }
     let registers =
         Registers { gpr: door.registers(), rip: site.ip, rflags: door.flags(), fs_base: 0, gs_base: 0 };
-    let accesses = match site.what {
-        What::Lanes { lane, count, reads, writes, .. } => {
-            let mut accesses = operands::Accesses::new();
-            let addr = address::of_operand(&site.instruction, &registers);
-            let directions: &[operands::Kind] = match (reads, writes) {
-                (true, false) => &[operands::Kind::Read],
-                (false, true) => &[operands::Kind::Write],
-                _ => &[operands::Kind::Read, operands::Kind::Write],
-            };
-            operands::lanes::runs(addr, lane.into(), count.into(), door.mask(), directions, &mut accesses);
-            accesses
-        }
-        _ => {
-            let vectors = XsaveArea::new(door.extended().unwrap_or(&[]), xsave_layout());
-            match state.decoder.accesses(&site.instruction, &registers, &vectors as &dyn Vectors) {
-                Some(accesses) => accesses,
-                None => return site.cold,
-            }
-        }
-    };
-    if site.hot == 0 || accesses.is_empty() || !accesses.iter().all(reaches) {
+    let vectors = XsaveArea::new(door.extended().unwrap_or(&[]), xsave_layout());
+    match state.decoder.accesses(&site.instruction, &registers, &vectors as &dyn Vectors) {
+        Some(accesses) if !accesses.is_empty() => charge_all(thread, state, site, accesses.iter().copied()),
+        _ => site.cold,
+    }
+}
+
+fn charge_all(
+    thread: &Thread,
+    state: &mut HandlerState,
+    site: &Site,
+    accesses: impl Iterator<Item = operands::Access> + Clone,
+) -> u64 {
+    if site.hot == 0 || !accesses.clone().all(|access| reaches(&access)) {
         return site.cold;
     }
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
-    state.callout.charge(accesses.iter().map(step::of_program), ordinal, thread.sheet());
+    let accesses = accesses.map(|access| step::of_program(&access));
+    state.callout.charge(accesses, ordinal, thread.sheet());
     site.hot
 }
 
@@ -286,7 +290,7 @@ fn reaches(access: &operands::Access) -> bool {
     let store = access.kind == operands::Kind::Write;
     let is_reached =
         |addr: usize| alloc::contains(addr) && alloc::is_watched(addr) && protect::permits(addr, store);
-    is_reached(first) && is_reached(last)
+    is_reached(first) && (first >> 12 == last >> 12 || is_reached(last))
 }
 
 /// A string instruction.

@@ -234,6 +234,15 @@ impl Door {
         self.stack.set(stack);
     }
 
+    /// One of the program's registers, by number.
+    pub fn register(&self, number: usize) -> u64 {
+        if number == RCX {
+            return slots::get(Slot::Scratch);
+        }
+        // SAFETY: a word of the array, which nobody writes while the thread is in the runtime.
+        unsafe { self.gpr.as_ptr().cast::<u64>().add(number & 15).read() }
+    }
+
     /// The program's registers, by number.
     pub fn registers(&self) -> [u64; 16] {
         let mut registers = self.gpr.get();

@@ -35,7 +35,7 @@ pub fn restore(piece: &Piece, offset: u32, context: &mut Context) {
     context.rip = piece.ip;
     for (done, bump) in piece.bumps.iter().flatten() {
         if let Some(operand) = piece.operand.as_ref().filter(|_| *done <= offset) {
-            take_back(bump, of_operand(operand, &step::registers_in(context)));
+            take_back(bump, of_operand(operand, |number| context.registers()[number]));
         }
     }
 }

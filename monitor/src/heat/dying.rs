@@ -1,0 +1,71 @@
+//! What the sheets still hold of an object that dies, summed up: the owner is known, so nothing need be looked up access by
+//! access, and counters by offset are not touched for an object whose heat nobody will keep.
+
+use super::cell::{GRANULE, Tally};
+use super::counts::Counts;
+use super::record::Life;
+use super::shadow::Shadow;
+use crate::access::Kind;
+use thermalloc_alloc::Object;
+
+/// Tallies kept at most; what is beyond is charged one by one.
+const MOST: usize = 48;
+
+/// Sums of tallies of one object.
+pub(super) struct Dying {
+    tallies: [Tally; MOST],
+    len: usize,
+    counts: Counts,
+    threads: u64,
+}
+
+impl Dying {
+    pub fn new() -> Self {
+        Self { tallies: [Tally::NOTHING; MOST], len: 0, counts: Counts::default(), threads: 0 }
+    }
+
+    /// Takes a tally that concerns this object alone; false if it may concern another, or there is no room.
+    pub fn take(&mut self, object: &Object, tally: &Tally, thread: u32) -> bool {
+        let access = &tally.access;
+        // Its last piece begins in the chunk, whatever its place in the granule.
+        let beyond = access.addr + access.len.next_multiple_of(GRANULE);
+        let is_inside = access.addr >= object.base && beyond <= object.base + object.capacity;
+        if !is_inside || self.len == MOST {
+            return false;
+        }
+        self.tallies[self.len] = *tally;
+        self.len += 1;
+        self.counts.add(access.kind, tally.count, tally.bytes(access.len as u64));
+        self.threads |= 1 << thread.min(63);
+        true
+    }
+
+    /// Adds the accesses to what the record says.
+    pub fn add_to(&self, life: &mut Life, now_ns: u64) {
+        if self.len == 0 {
+            return;
+        }
+        let now_ns = now_ns.max(1);
+        if life.first_ns == 0 {
+            life.first_ns = now_ns;
+        }
+        life.last_ns = life.last_ns.max(now_ns);
+        life.threads |= self.threads;
+        life.counts += self.counts;
+    }
+
+    /// Charges the counters by offset.
+    pub fn charge(&self, object: &Object, shadow: &Shadow) {
+        for tally in &self.tallies[..self.len] {
+            let access = &tally.access;
+            shadow.charge(object, access.addr - object.base, access.len, access.kind, tally.count);
+        }
+    }
+
+    /// Accesses and bytes of each kind that there is any of.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64, u64)> {
+        let Counts { reads, writes, read_bytes, write_bytes } = self.counts;
+        let kinds = [(Kind::Read, reads, read_bytes), (Kind::Write, writes, write_bytes)];
+        kinds.into_iter().filter(|(_, accesses, bytes)| (accesses | bytes) != 0)
+    }
+}
