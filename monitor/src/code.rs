@@ -11,8 +11,8 @@
 //! System calls of the runtime alone.
 #![allow(unsafe_code)]
 
-use crate::counter;
 use core::sync::atomic::{AtomicBool, Ordering};
+use thermalloc_sys::alone;
 use thermalloc_sys::gate::syscall;
 use thermalloc_sys::mem::{self, Errno, PAGE, check};
 
@@ -27,7 +27,7 @@ pub fn share() {
     // SAFETY: takes no pointers.
     unsafe { syscall(libc::SYS_membarrier, &[MEMBARRIER_REGISTER, 0, 0]) };
     SHARED.store(true, Ordering::SeqCst);
-    counter::set_alone(false);
+    alone::set(false);
 }
 
 /// Whether a second thread has ever existed.

@@ -10,7 +10,6 @@
 use crate::actions;
 use crate::clock;
 use crate::config::{Config, Mode, View, Watched};
-use crate::counter;
 use crate::emulate;
 use crate::handlers;
 use crate::heat;
@@ -177,7 +176,7 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if probe::threads() > 1 {
         return Err(StartError::OtherThreads);
     }
-    counter::set_alone(true);
+    thermalloc_sys::alone::set(true);
     heat::init(heat_config(config)).map_err(StartError::NoTables)?;
     segments::detect();
     clock::start();

@@ -7,20 +7,8 @@
 //! Loads, stores and atomic additions.
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-
-static ALONE: AtomicBool = AtomicBool::new(false);
-
-/// The process has one thread, which calls this, or is about to have more.
-pub fn set_alone(alone: bool) {
-    ALONE.store(alone, Relaxed);
-}
-
-/// Whether the process has one thread.
-#[inline]
-pub fn is_alone() -> bool {
-    ALONE.load(Relaxed)
-}
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use thermalloc_sys::alone;
 
 /// Atomic operations whose order with others matters to no more than acquire and release.
 pub trait Counter {
@@ -42,7 +30,7 @@ macro_rules! counter {
 
             #[inline]
             fn plus(&self, value: $value) -> $value {
-                if !ALONE.load(Relaxed) {
+                if !alone::is() {
                     return self.fetch_add(value, AcqRel);
                 }
                 let old = self.load(Relaxed);
@@ -57,7 +45,7 @@ macro_rules! counter {
 
             #[inline]
             fn take(&self) -> $value {
-                if !ALONE.load(Relaxed) {
+                if !alone::is() {
                     return self.swap(0, AcqRel);
                 }
                 let old = self.load(Relaxed);

@@ -7,8 +7,8 @@
 //! # Signal context
 //! Used in handlers: atomics and futex-free waiting (sched_yield), since waits last microseconds to milliseconds.
 
-use crate::counter;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use thermalloc_sys::alone;
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 static INSIDE: AtomicU32 = AtomicU32::new(0);
@@ -33,7 +33,7 @@ pub fn leave() {
 
 #[inline]
 fn change(by: i32) {
-    if counter::is_alone() {
+    if alone::is() {
         INSIDE.store(INSIDE.load(Ordering::Relaxed).wrapping_add_signed(by), Ordering::Relaxed);
     } else {
         INSIDE.fetch_add(by as u32, Ordering::SeqCst);

@@ -7,6 +7,7 @@
 //! - [`tls`]: thread slots with the initial-exec model, so that reading one never calls `__tls_get_addr`.
 #![no_std]
 
+pub mod alone;
 pub mod gate;
 pub mod lock;
 pub mod mem;

@@ -10,6 +10,7 @@
 //! Not for handlers: the interrupted code may hold the lock.
 #![allow(unsafe_code)]
 
+use crate::alone;
 use crate::gate::syscall;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -38,6 +39,10 @@ impl<T> Lock<T> {
     /// Waits until the lock is free and takes it.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
+        if alone::is() && self.state.load(Ordering::Relaxed) == FREE {
+            self.state.store(HELD, Ordering::Relaxed);
+            return Guard(self);
+        }
         // Acquire pairs with the Release of `unlock`.
         if self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
             self.wait();
@@ -76,6 +81,10 @@ impl<T> Lock<T> {
     /// # Safety
     /// The calling thread (or its parent before `fork`) took the lock and has no guard left.
     pub unsafe fn unlock(&self) {
+        if alone::is() && self.state.load(Ordering::Relaxed) == HELD {
+            self.state.store(FREE, Ordering::Relaxed);
+            return;
+        }
         // Release pairs with the Acquire of `lock`.
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             self.futex(libc::FUTEX_WAKE, 1);

@@ -58,10 +58,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// No access.
-    pub const NOTHING: Self =
-        Self { access: Access { addr: 0, len: 0, kind: Kind::Read, by: By::Program }, count: 0, extra: 0 };
-
     /// One access.
     pub fn one(access: Access) -> Self {
         Self { access, count: 1, extra: 0 }

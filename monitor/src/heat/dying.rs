@@ -6,6 +6,7 @@ use super::counts::Counts;
 use super::record::Life;
 use super::shadow::Shadow;
 use crate::access::Kind;
+use arrayvec::ArrayVec;
 use thermalloc_alloc::Object;
 
 /// Tallies kept at most; what is beyond is charged one by one.
@@ -13,15 +14,14 @@ const MOST: usize = 48;
 
 /// Sums of tallies of one object.
 pub(super) struct Dying {
-    tallies: [Tally; MOST],
-    len: usize,
+    tallies: ArrayVec<Tally, MOST>,
     counts: Counts,
     threads: u64,
 }
 
 impl Dying {
     pub fn new() -> Self {
-        Self { tallies: [Tally::NOTHING; MOST], len: 0, counts: Counts::default(), threads: 0 }
+        Self { tallies: ArrayVec::new(), counts: Counts::default(), threads: 0 }
     }
 
     /// Takes a tally that concerns this object alone; false if it may concern another, or there is no room.
@@ -30,11 +30,9 @@ impl Dying {
         // Its last piece begins in the chunk, whatever its place in the granule.
         let beyond = access.addr + access.len.next_multiple_of(GRANULE);
         let is_inside = access.addr >= object.base && beyond <= object.base + object.capacity;
-        if !is_inside || self.len == MOST {
+        if !is_inside || self.tallies.try_push(*tally).is_err() {
             return false;
         }
-        self.tallies[self.len] = *tally;
-        self.len += 1;
         self.counts.add(access.kind, tally.count, tally.bytes(access.len as u64));
         self.threads |= 1 << thread.min(63);
         true
@@ -42,7 +40,7 @@ impl Dying {
 
     /// Adds the accesses to what the record says.
     pub fn add_to(&self, life: &mut Life, now_ns: u64) {
-        if self.len == 0 {
+        if self.tallies.is_empty() {
             return;
         }
         let now_ns = now_ns.max(1);
@@ -56,7 +54,7 @@ impl Dying {
 
     /// Charges the counters by offset.
     pub fn charge(&self, object: &Object, shadow: &Shadow) {
-        for tally in &self.tallies[..self.len] {
+        for tally in &self.tallies {
             let access = &tally.access;
             shadow.charge(object, access.addr - object.base, access.len, access.kind, tally.count);
         }

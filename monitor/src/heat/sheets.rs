@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use thermalloc_sys::gate;
 use thermalloc_sys::mem::{self, Errno, PAGE};
 
+/// The planes of a sheet.
+const NARROW: usize = 0;
+const WIDE: usize = 1;
 /// Sheets at most: threads beyond count elsewhere.
 const MOST: usize = 512;
 /// Bytes of arena whose cells become accessible together.
@@ -44,8 +47,8 @@ pub struct Sheet {
     covered: usize,
     ordinal: AtomicU32,
     taken: AtomicBool,
-    /// A bit for each piece that is accessible.
-    pieces: Box<[AtomicU64]>,
+    /// A bit for each piece that is accessible: those of the narrow cells, then those of the wide ones.
+    pieces: [Box<[AtomicU64]>; 2],
 }
 
 impl Sheet {
@@ -57,7 +60,7 @@ impl Sheet {
             let _ = unsafe { mem::advise(base, 2 * covered, advice) };
         }
         let words = covered.div_ceil(PIECE).div_ceil(64);
-        let pieces = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let pieces = [(); 2].map(|()| (0..words).map(|_| AtomicU64::new(0)).collect());
         Ok(Self { base, arena, covered, ordinal: AtomicU32::new(0), taken: AtomicBool::new(true), pieces })
     }
 
@@ -76,15 +79,15 @@ impl Sheet {
     pub fn count(&self, access: &Access, up: bool) -> bool {
         let offset = access.addr.wrapping_sub(self.arena) / GRANULE * GRANULE;
         let plane = match access.len {
-            32 | 64 => self.covered,
-            1..=16 => 0,
+            1..=16 => NARROW,
+            32 | 64 => WIDE,
             _ => return false,
         };
         if offset >= self.covered || access.by != By::Program {
             return false;
         }
-        let cell = self.base + plane + offset;
-        if !self.is_open(offset / PIECE) && !self.open(cell) {
+        let cell = self.cell(plane, offset);
+        if !self.is_open(plane, offset / PIECE) && !self.open(cell) {
             return false;
         }
         // SAFETY: an accessible piece of the sheet.
@@ -97,38 +100,40 @@ impl Sheet {
 
     /// Makes the piece accessible that a cell's address lies in.
     fn open(&self, cell: usize) -> bool {
-        let piece = (cell - self.base) % self.covered / PIECE;
-        for plane in [0, self.covered] {
-            let start = self.base + plane + piece * PIECE;
-            // SAFETY: the sheet's own memory, of which nothing has been used yet.
-            if unsafe { mem::protect(start, PIECE, libc::PROT_READ | libc::PROT_WRITE) }.is_err() {
-                return false;
-            }
+        let (plane, piece) = ((cell - self.base) / self.covered, (cell - self.base) % self.covered / PIECE);
+        let start = self.cell(plane, piece * PIECE);
+        // SAFETY: the sheet's own memory, of which nothing has been used yet.
+        if unsafe { mem::protect(start, PIECE, libc::PROT_READ | libc::PROT_WRITE) }.is_err() {
+            return false;
         }
         // Release pairs with the Acquire of `is_open`: whoever sees the bit may read the piece.
-        self.pieces[piece / 64].fetch_or(1 << (piece % 64), Release);
+        self.pieces[plane][piece / 64].fetch_or(1 << (piece % 64), Release);
         true
     }
 
-    fn is_open(&self, piece: usize) -> bool {
+    fn cell(&self, plane: usize, offset: usize) -> usize {
+        self.base + plane * self.covered + offset
+    }
+
+    fn is_open(&self, plane: usize, piece: usize) -> bool {
         // Acquire pairs with the Release of `open`.
-        self.pieces.get(piece / 64).is_some_and(|word| word.load(Acquire) >> (piece % 64) & 1 != 0)
+        self.pieces[plane].get(piece / 64).is_some_and(|word| word.load(Acquire) >> (piece % 64) & 1 != 0)
     }
 
     /// Accessible pieces, as offsets in the covered part, clipped to `range`.
-    fn opened(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    fn opened(&self, plane: usize, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let pieces = range.start / PIECE..range.end.min(self.covered).div_ceil(PIECE);
         let mut next = pieces.start;
         let open = std::iter::from_fn(move || {
             while next < pieces.end {
                 let piece = next;
                 // Whole words without a bit are passed over.
-                if piece.is_multiple_of(64) && self.pieces[piece / 64].load(Relaxed) == 0 {
+                if piece.is_multiple_of(64) && self.pieces[plane][piece / 64].load(Relaxed) == 0 {
                     next += 64;
                     continue;
                 }
                 next += 1;
-                if self.is_open(piece) {
+                if self.is_open(plane, piece) {
                     return Some(piece);
                 }
             }
@@ -140,21 +145,35 @@ impl Sheet {
     /// Calls back for each cell that is not zero of the granules of a range of offsets in the covered part.
     fn for_each(&self, plane: usize, range: Range<usize>, visit: &mut impl FnMut(usize, &Cell)) {
         let sparse = range.len() > SPARSE;
-        for piece in self.opened(range) {
+        if range.start / PIECE == range.end.saturating_sub(1) / PIECE {
+            if self.is_open(plane, range.start / PIECE) {
+                self.each(plane, range, visit);
+            }
+            return;
+        }
+        for piece in self.opened(plane, range) {
             let present = if sparse { self.present(plane, &piece) } else { u64::MAX };
             for page in piece.start / PAGE..piece.end.div_ceil(PAGE) {
                 if present >> (page % (PIECE / PAGE)) & 1 == 0 {
                     continue;
                 }
                 let cells = (page * PAGE).max(piece.start)..((page + 1) * PAGE).min(piece.end);
-                for offset in cells.step_by(GRANULE) {
-                    // SAFETY: an accessible piece of the sheet.
-                    let cell = unsafe { &*((self.base + plane + offset) as *const Cell) };
-                    if !cell.is_zero() {
-                        visit(self.arena + offset, cell);
-                    }
-                }
+                self.each(plane, cells, visit);
             }
+        }
+    }
+
+    /// As [`for_each`](Self::for_each), within one piece, which is accessible.
+    #[inline]
+    fn each(&self, plane: usize, offsets: Range<usize>, visit: &mut impl FnMut(usize, &Cell)) {
+        let mut offset = offsets.start;
+        while offset < offsets.end {
+            // SAFETY: an accessible piece of the sheet.
+            let cell = unsafe { &*(self.cell(plane, offset) as *const Cell) };
+            if !cell.is_zero() {
+                visit(self.arena + offset, cell);
+            }
+            offset += GRANULE;
         }
     }
 
@@ -162,7 +181,7 @@ impl Sheet {
     fn present(&self, plane: usize, piece: &Range<usize>) -> u64 {
         let start = piece.start / PIECE * PIECE;
         let mut pages = [1u8; PIECE / PAGE];
-        let args = [self.base + plane + start, PIECE, pages.as_mut_ptr() as usize];
+        let args = [self.cell(plane, start), PIECE, pages.as_mut_ptr() as usize];
         // SAFETY: the kernel writes a byte for each page of the piece.
         unsafe { gate::syscall(libc::SYS_mincore, &args) };
         pages.iter().rev().fold(0, |bits, page| bits << 1 | u64::from(page & 1))
@@ -303,14 +322,14 @@ impl Sheets {
                 visit(tally, owner);
             }
         };
-        sheet.for_each(0, narrow, &mut |addr, cell| {
+        sheet.for_each(NARROW, narrow, &mut |addr, cell| {
             let tallies = cell.narrow(addr);
             if take {
                 cell.zero();
             }
             tallies.for_each(&mut hand_on);
         });
-        sheet.for_each(self.covered, wide, &mut |addr, cell| {
+        sheet.for_each(WIDE, wide, &mut |addr, cell| {
             let tallies = cell.wide(addr);
             if take {
                 cell.zero();

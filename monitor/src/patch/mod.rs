@@ -41,7 +41,7 @@ use crate::segments;
 use crate::thread::{HandlerState, Thread};
 use crate::world;
 pub use callout::keep_little;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use door::{Door, is_release, release};
 use slots::Slot;
 use state::State;
@@ -50,6 +50,8 @@ use thermalloc_sys::gate;
 use thermalloc_sys::lock::Lock;
 
 static ON: AtomicBool = AtomicBool::new(false);
+/// Address behind the last that is counted.
+static END: AtomicU64 = AtomicU64::new(0);
 static STATE: Lock<Option<Box<State>>> = Lock::new(None);
 
 /// `si_code` of a trap that an instruction has caused by itself.
@@ -57,6 +59,7 @@ const SI_KERNEL: i32 = 0x80;
 
 /// Begins to patch. `loads`: whether loads are counted.
 pub fn start(loads: bool) {
+    END.store(heat::covered().end as u64, Ordering::Relaxed);
     gate::on_door(door::back() as usize);
     *STATE.lock() = Some(Box::new(State::new(loads)));
     ON.store(true, Ordering::Release);
@@ -252,7 +255,7 @@ fn make_ready(thread: &'static Thread) -> bool {
 /// Whether what the calling thread does from here on is the program's, and counted. Only for threads that count inline.
 pub fn count(counts: bool) {
     let counts = counts && !control::is_paused();
-    slots::set(Slot::End, if counts { heat::covered().end as u64 } else { 0 });
+    slots::set(Slot::End, if counts { END.load(Ordering::Relaxed) } else { 0 });
     slots::set(Slot::Door, if counts { slots::get(Slot::Thread) } else { 0 });
 }
 
