@@ -28,7 +28,7 @@ fn json_says_the_same_and_the_status_follows() {
         findings.iter().find(|finding| finding["name"] == name).unwrap()["ok"].as_bool().unwrap()
     };
     assert!(ok("library"));
-    let expected = if ok("mode pp") { "emulate" } else { "off" };
+    let expected = if ok("mode pp") { "patch" } else { "off" };
     assert_eq!(json["auto"], expected);
     assert_eq!(output.status.code(), Some(i32::from(expected == "off")));
     // An unusable library is a reason to fail, whatever the machine can do.

@@ -90,6 +90,9 @@ pub struct Program {
     pub start_unix_ns: u64,
     /// From start to report.
     pub elapsed_ns: u64,
+    /// Of these, nanoseconds during which accesses were watched; absent in reports of old versions, where all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_ns: Option<u64>,
     /// Why the report was written.
     pub end: End,
     /// Exit status for `exit`, signal number for `signal`, else 0.

@@ -13,7 +13,7 @@
 //! holds a spin lock that a handler only takes for its own thread's system call, with signals blocked.
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use thermalloc_sys::gate::{self, syscall};
 
 /// Highest signal number.
@@ -67,7 +67,19 @@ pub type Entry = unsafe extern "C" fn(i32, *mut libc::c_void, *mut libc::c_void)
 static TABLE: [[AtomicUsize; 4]; MAX_SIGNAL + 1] =
     [const { [const { AtomicUsize::new(0) }; 4] }; MAX_SIGNAL + 1];
 static ENTRY: AtomicUsize = AtomicUsize::new(0);
+/// The signal that the monitor keeps for itself, as the program's user has asked; 0: none.
+static TOGGLE: AtomicI32 = AtomicI32::new(0);
 static CHANGING: AtomicBool = AtomicBool::new(false);
+
+/// The monitor keeps a signal for itself. Before [`take_over`].
+pub fn reserve_toggle(signal: i32) {
+    TOGGLE.store(signal, Ordering::Relaxed);
+}
+
+/// Whether the monitor keeps a signal for itself by [`reserve_toggle`].
+pub fn is_toggle(signal: i32) -> bool {
+    TOGGLE.load(Ordering::Relaxed) == signal
+}
 
 /// What the program has set for a signal.
 pub fn get(signal: i32) -> Action {
@@ -189,14 +201,16 @@ pub fn is_fatal_by_default(signal: i32) -> bool {
 fn tell_kernel(signal: i32, action: &Action) {
     let handled = action.handler > IGNORE;
     let ends = action.handler == DEFAULT && is_fatal_by_default(signal);
-    if !handled && !ends && RESERVED & bit(signal) == 0 {
+    if !handled && !ends && RESERVED & bit(signal) == 0 && !is_toggle(signal) {
         kernel_action(signal, Some(action), None);
         return;
     }
     let nested = if HANDLER_OPEN & bit(signal) != 0 { NODEFER } else { 0 };
+    // Calls go on as if the signal had not been.
+    let restarts = if is_toggle(signal) { libc::SA_RESTART as usize } else { 0 };
     let ours = Action {
         handler: ENTRY.load(Ordering::Relaxed),
-        flags: (action.flags & PASSED) | ONSTACK | SIGINFO | SA_RESTORER | nested,
+        flags: (action.flags & PASSED) | restarts | ONSTACK | SIGINFO | SA_RESTORER | nested,
         restorer: gate::restorer(),
         mask: !HANDLER_OPEN,
     };

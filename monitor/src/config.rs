@@ -62,6 +62,8 @@ pub struct Config {
     pub watch: Watch,
     /// How the arena is mapped; `None`: as suits the mode.
     pub view: Option<View>,
+    /// Whether SIGUSR2 stops watching, and starts it again. The program never sees the signal then.
+    pub toggle: bool,
     /// Milliseconds between periodic reports; 0: none.
     pub interval_ms: u64,
     /// Call-stack frames kept for each allocation site; 0: the immediate caller, without unwinding.
@@ -88,6 +90,7 @@ impl Default for Config {
             access: Watched::ReadsAndWrites,
             watch: Watch::default(),
             view: None,
+            toggle: false,
             interval_ms: 0,
             depth: 8,
             granule: 16,
@@ -162,6 +165,9 @@ impl Config {
             }
             "THERMALLOC_REGIONS" => choose("THERMALLOC_REGIONS", value, &[("heap", ())])?,
             "THERMALLOC_CLIENT" => choose("THERMALLOC_CLIENT", value, &[("heat", ())])?,
+            "THERMALLOC_TOGGLE" => {
+                self.toggle = choose("THERMALLOC_TOGGLE", value, &[("0", false), ("1", true)])?;
+            }
             "THERMALLOC_INTERVAL_MS" => {
                 self.interval_ms = number("THERMALLOC_INTERVAL_MS", value, 0, 86_400_000)?;
             }
@@ -247,6 +253,7 @@ mod tests {
             ("THERMALLOC_WATCH", "size>=99999999999999G"),
             ("THERMALLOC_GRANULE", "48"),
             ("THERMALLOC_DEPTH", "-1"),
+            ("THERMALLOC_TOGGLE", "yes"),
             ("THERMALLOC_INTERVAL_MS", "1s"),
             ("THERMALLOC_CLIENT", "nothing"),
         ] {

@@ -25,13 +25,16 @@ use crate::rewrite;
 use crate::segments;
 use crate::thread::{self, Runtime, Thread};
 use core::fmt;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use thermalloc_alloc::{self as alloc, HeapConfig, Hooks, ViewKind};
 use thermalloc_sys::lock::Lock;
 use thermalloc_sys::mem::Errno;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 static PAUSED: AtomicBool = AtomicBool::new(false);
+/// Time watched before the last pause, and when the last resumption was.
+static WATCHED_NS: AtomicU64 = AtomicU64::new(0);
+static RESUMED_NS: AtomicU64 = AtomicU64::new(0);
 static SANDBOXED: AtomicBool = AtomicBool::new(false);
 static DISPATCHES: AtomicBool = AtomicBool::new(false);
 static ALIASED: AtomicBool = AtomicBool::new(false);
@@ -184,6 +187,9 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     FIRST_PID.store(config.first_pid.unwrap_or_else(process::pid), Ordering::Relaxed);
     IMAGES.store(config.images, Ordering::Relaxed);
     ALIASED.store(view == View::Alias, Ordering::Relaxed);
+    if config.toggle {
+        actions::reserve_toggle(libc::SIGUSR2);
+    }
     objects::configure(config);
     report::configure(config);
     if matches!(config.mode, Mode::Emulate | Mode::Patch | Mode::Auto) {
@@ -282,6 +288,8 @@ fn heat_config(config: &Config) -> heat::Config {
 /// system call.
 pub fn pause() {
     if is_started() && !PAUSED.swap(true, Ordering::Relaxed) {
+        let began = clock::now().saturating_sub(RESUMED_NS.load(Ordering::Relaxed));
+        WATCHED_NS.fetch_add(began, Ordering::Relaxed);
         protect::open_everything();
         instrument::tell_all();
         patch::tell();
@@ -291,6 +299,7 @@ pub fn pause() {
 /// Watches again after [`pause`]. With a key, other threads than the caller are watched from their next system call on.
 pub fn resume() {
     if is_started() && !is_sandboxed() && PAUSED.swap(false, Ordering::Relaxed) {
+        RESUMED_NS.store(clock::now(), Ordering::Relaxed);
         instrument::tell_all();
         patch::tell();
         protect::close_everything();
@@ -298,6 +307,17 @@ pub fn resume() {
             pku::write(protect::closed_pkru(pku::read()));
         }
     }
+}
+
+/// [`pause`] or [`resume`].
+pub fn toggle() {
+    if is_paused() { resume() } else { pause() }
+}
+
+/// Nanoseconds since the start during which accesses have been watched.
+pub fn watched_ns() -> u64 {
+    let began = if is_paused() { 0 } else { clock::now().saturating_sub(RESUMED_NS.load(Ordering::Relaxed)) };
+    WATCHED_NS.load(Ordering::Relaxed) + began
 }
 
 /// The program is about to forbid itself system calls that the monitor needs: the report is written now, and

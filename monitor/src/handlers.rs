@@ -9,6 +9,7 @@
 //! thread-local storage is touched, for it may lie in the watched heap; reports, which use libc, put errno back.
 #![allow(unsafe_code)]
 
+use crate::actions;
 use crate::control;
 use crate::emulate;
 use crate::exec;
@@ -173,6 +174,9 @@ fn act(thread: &'static Thread, state: &mut HandlerState, frame: &mut Frame) {
         frame.info.address = state.call.returns_to;
     }
     let waiting = signals::settle(thread, state, frame);
+    if actions::is_toggle(frame.info.signo) {
+        return control::toggle();
+    }
     signals::deliver(thread, state, frame, waiting);
 }
 

@@ -152,6 +152,7 @@ fn header(end: End, status: i32, settings: Option<&Settings>) -> heat::Header {
             ppid: probe::parent(),
             start_unix_ns: clock::start_unix(),
             elapsed_ns: clock::now(),
+            watched_ns: Some(control::watched_ns()),
             end,
             status,
         },

@@ -67,10 +67,10 @@ pub fn everything() -> bool {
     env::var("THERMALLOC_PKU_VM_ALL").as_deref() == Ok("1")
 }
 
-/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate`; `patch` on request), without `mpk` where the CPU has
+/// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate,patch`), without `mpk` where the CPU has
 /// no protection keys (the test `pku_vm` covers it then) and without those that the built program does not have.
 pub fn modes() -> Vec<Mode> {
-    let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk,emulate".to_owned());
+    let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk,emulate,patch".to_owned());
     let pku = has_pku();
     let known = [Mode::Off, Mode::Pp, Mode::Mpk, Mode::Emulate, Mode::Patch];
     known

@@ -89,6 +89,11 @@ impl Report {
             .collect()
     }
 
+    /// The object `program`.
+    pub fn program(&self) -> &Value {
+        &self.0["program"]
+    }
+
     /// How the program ended: `exit`, `signal`, `exec` or `interval`.
     pub fn end(&self) -> &str {
         self.0["program"]["end"].as_str().expect("program.end")

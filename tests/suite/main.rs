@@ -12,4 +12,5 @@ mod pku_vm;
 mod programs;
 mod servers;
 mod soak;
+mod toggle;
 mod without_sud;

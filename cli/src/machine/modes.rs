@@ -33,6 +33,6 @@ pub fn keys() -> Result<i32, String> {
 
 /// What `auto` will pick: the fastest mode that sees every access.
 pub fn auto() -> &'static str {
-    // `emulate` needs nothing else; a program that takes gs for itself, or a Rust service with a private heap, falls back to the others.
-    if pp().is_ok() { "emulate" } else { "off" }
+    // `patch` needs nothing else; a program that takes gs for itself, or a Rust service with a private heap, falls back to the others.
+    if pp().is_ok() { "patch" } else { "off" }
 }
