@@ -252,6 +252,11 @@ fn returned(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site)
 fn charge(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site) -> u64 {
     if let What::Lanes { lane, count, reads, writes, .. } = site.what {
         let addr = address::of_operand(&site.instruction, |number| door.register(number));
+        // Some instructions touch lanes that are turned off, though they transfer none.
+        let last = addr.saturating_add(u64::from(lane) * u64::from(count) - 1);
+        if !alloc::contains(addr as usize) || !alloc::contains(last as usize) {
+            return site.cold;
+        }
         let mask = door.mask() & lanes::low_bits(count.into());
         let accesses = lanes::runs(addr, lane.into(), mask).flat_map(move |(addr, len)| {
             let of = move |kind| operands::Access { addr, len, kind };
