@@ -4,6 +4,7 @@
 //! `REQUIRE_PKU=1` (a skip for lack of protection keys is a failure), `THERMALLOC_SOAK_SECONDS` (default 5), `THERMALLOC_TEST_ROUNDS`
 //! (default 15).
 
+mod code_caches;
 mod exact;
 mod hazards;
 mod hole;
