@@ -8,7 +8,7 @@ packages = $(shell cat tests/packages.txt)
 llvm = $(shell command -v clang-16 >/dev/null && command -v llvm-config-16)
 plugin = $(if $(llvm),--features thermalloc-instrument/plugin)
 
-.PHONY: help build instrument demo test packages lint bench-alloc bench-paper bench-modes memcached-tests test-real soak oracle clean
+.PHONY: help build instrument demo test packages lint bench-alloc bench-paper bench-modes memcached-tests test-real soak stress oracle clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ test-real: packages build ## zlib, Lua and sqlite from source packages, all inst
 soak: packages build ## ten minutes of threads that allocate at random, contents checked
 	THERMALLOC_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) THERMALLOC_TEST_BIN=$(abspath $(release)) \
 	    $(CARGO) test -p thermalloc-tests --profile checked -- soak:: --nocapture
+
+stress: packages build ## a thousand rounds of threads that come to fresh code at once, under signals, in mode patch
+	THERMALLOC_TEST_ROUNDS=$(or $(STRESS_ROUNDS),1000) THERMALLOC_TEST_BIN=$(abspath $(release)) THERMALLOC_TEST_MODES=emulate,patch \
+	    $(CARGO) test -p thermalloc-tests --profile checked -- patched_threads:: --nocapture
 
 oracle: packages build ## an hour of random programs, all modes held against each other, into results/oracle.md
 	THERMALLOC_FUZZ_SECONDS=$(or $(ORACLE_SECONDS),3600) THERMALLOC_FUZZ_RESULT=$(abspath results/oracle.md) \

@@ -126,7 +126,7 @@ pub fn begin(state: &mut HandlerState, frame: &mut Frame, nr: i64, stub: usize) 
 }
 
 /// Calls that are made at the door: frequent ones that nothing in the monitor but their buffers is concerned with.
-fn is_for_door(nr: i64) -> bool {
+pub fn is_for_door(nr: i64) -> bool {
     matches!(
         nr,
         libc::SYS_read

@@ -114,6 +114,12 @@ impl Report {
         self.0["host"]["sud"].as_bool().expect("host.sud")
     }
 
+    /// Why sites have not been patched, one reason a site.
+    pub fn unpatched(&self) -> impl Iterator<Item = &str> {
+        let sites = self.0["unpatched"].as_array().into_iter().flatten();
+        sites.map(|site| site["reason"].as_str().expect("a reason"))
+    }
+
     /// All objects that are listed.
     pub fn objects(&self) -> &[Value] {
         self.0["objects"].as_array().expect("objects")

@@ -34,7 +34,7 @@ use crate::charged::Charged;
 use crate::control;
 use crate::frame::{Frame, TRAP_FLAG};
 use crate::heat;
-use crate::kernel_call::SYSCALL_LEN;
+use crate::kernel_call::{self, SYSCALL_LEN};
 use crate::operands::decode::MAX_LEN;
 use crate::rewrite;
 use crate::segments;
@@ -133,10 +133,9 @@ pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut
     if place(ip) != Place::Outside {
         return settle(thread, frame, &mut state.callout);
     }
-    // Debuggers know the return from a handler by its bytes; the others happen once.
-    let is_once =
-        matches!(nr, libc::SYS_rt_sigreturn | libc::SYS_exit | libc::SYS_exit_group | libc::SYS_execve);
-    if is_ready && !is_once {
+    // What the door does not take gains nothing. And the runtime's own allocator makes calls outside of the runtime when a thread or
+    // the process ends, all to do with mappings: to patch one would allocate in the midst of that.
+    if is_ready && kernel_call::is_for_door(nr) {
         world::enter();
         enter(ip - SYSCALL_LEN);
         world::leave();

@@ -35,6 +35,15 @@ const OFTEN: u32 = 8;
 /// Bytes of a body at most.
 const LARGEST_BODY: usize = 64 << 10;
 
+/// Bytes of code for one zone at most: the less, the more of the zone's span is in reach of all of it.
+const LARGEST_CODE: u64 = 8 << 20;
+
+/// Bytes in reach that make it worth to share a zone.
+const LEAST_SHARED: u64 = 8 << 20;
+
+/// Bytes that a direct jump may go.
+const FARTHEST: u64 = (1 << 31) - (1 << 20);
+
 /// A body in its place.
 struct Placed {
     len: u32,
@@ -213,7 +222,7 @@ impl State {
     }
 
     fn zone_of(&self, ip: u64) -> Option<usize> {
-        self.zones.iter().position(|zone| zone.code.contains(&ip))
+        self.zones.iter().position(|zone| zone.code_at(ip).is_some())
     }
 
     /// The zone for jumps whose top byte is a jump's first, made when first needed.
@@ -221,8 +230,8 @@ impl State {
         if let Some(far) = self.zones[zone].far {
             return Some(far);
         }
-        let mut far = Zone::with_top(&self.zones[zone].code, OPCODE)?;
-        far.code = 0..0;
+        let mut far = Zone::with_top(self.zones[zone].codes.first()?, OPCODE)?;
+        far.codes.clear();
         self.zones.push(far);
         self.zones[zone].far = Some(self.zones.len() - 1);
         self.zones[zone].far
@@ -253,26 +262,35 @@ impl State {
 
     /// Makes a zone for the module that an address is code of, one of the files mapped executable at `mappings`.
     pub fn add_zone(&mut self, ip: u64, mappings: &[Range<usize>]) {
-        let zone = Self::new_zone(ip, mappings);
-        match zone {
-            Ok(zone) => self.zones.push(zone),
-            Err(why) => drop(self.refused.insert(ip, Refusal { why, faults: 0 })),
+        let code = match Self::code_for_zone(ip, mappings) {
+            Ok(code) => code,
+            Err(why) => return drop(self.refused.insert(ip, Refusal { why, faults: 0 })),
+        };
+        if let Some(zone) = Zone::new(code.clone()) {
+            return self.zones.push(zone);
+        }
+        // Its neighbours have taken what there is: it shares.
+        match self.zones.iter_mut().max_by_key(|zone| zone.reach(&code)) {
+            Some(zone) if zone.reach(&code) >= LEAST_SHARED => zone.codes.push(code),
+            _ => drop(self.refused.insert(ip, Refusal { why: "no room near its module", faults: 0 })),
         }
     }
 
-    fn new_zone(ip: u64, mappings: &[Range<usize>]) -> Result<Zone, &'static str> {
+    /// The code that is to have a zone together with what is at `ip`.
+    fn code_for_zone(ip: u64, mappings: &[Range<usize>]) -> Result<Range<u64>, &'static str> {
         let own = replace as *const () as usize;
         let mut mappings = mappings.iter();
         let code = mappings.find(|mapping| mapping.contains(&(ip as usize))).ok_or("it is no file's code")?;
         if code.contains(&own) {
             return Err("it is the runtime's own");
         }
-        Zone::new(code.start as u64..code.end as u64).ok_or("no room near its module")
+        let part = ip / LARGEST_CODE * LARGEST_CODE;
+        Ok(part.max(code.start as u64)..(part + LARGEST_CODE).min(code.end as u64))
     }
 
-    fn source(&self, zone: usize) -> Original<'_> {
+    fn source(&self, zone: usize, ip: u64) -> Original<'_> {
         Original {
-            code: self.zones[zone].code.clone(),
+            code: self.zones[zone].code_at(ip).cloned().unwrap_or(0..0),
             patches: &self.patches,
             translations: &self.translations,
             calls: control::dispatches(),
@@ -281,7 +299,7 @@ impl State {
 
     /// Where the instructions begin that a jump at `ip` overwrites.
     fn window(&self, zone: usize, ip: u64) -> Result<Vec<u64>, &'static str> {
-        let source = self.source(zone);
+        let source = self.source(zone, ip);
         let mut starts = Vec::with_capacity(JUMP);
         let mut at = ip;
         while at < ip + JUMP as u64 {
@@ -300,13 +318,14 @@ impl State {
     }
 
     fn translate(&mut self, zone: usize, ip: u64, end: u64) -> Result<(), &'static str> {
-        let source = self.source(zone);
+        let source = self.source(zone, ip);
         let items = region::build(&source, ip, end).ok_or("what follows it cannot be moved")?;
         let base = self.zones[zone].next();
         let mut factory = core::mem::replace(&mut self.factory, InstructionInfoFactory::new());
-        let source = self.source(zone);
+        let source = self.source(zone, ip);
         let body = emit::emit(&items, base, self.rules, &source, &mut factory, |ip| {
-            self.translations.get(&ip).copied()
+            // Another part of the module may have its zone further away than a jump goes.
+            self.translations.get(&ip).copied().filter(|at| at.abs_diff(base) < FARTHEST)
         });
         self.factory = factory;
         let body = body.ok_or("it could not be translated")?;
@@ -343,7 +362,7 @@ impl State {
     /// Replaces code by a jump, such that no thread ever executes half of it.
     fn write(&mut self, zone: usize, site: u64, jump: [u8; JUMP]) -> Result<(), &'static str> {
         let mut bytes = [0; MAX_LEN];
-        self.source(zone).read(site, &mut bytes);
+        self.source(zone, site).read(site, &mut bytes);
         let mut original = [0; JUMP];
         original.copy_from_slice(&bytes[..JUMP]);
         // First of all, so that whoever meets the trap is sent on.
@@ -398,7 +417,7 @@ impl State {
     pub fn original(&self, ip: u64) -> Option<[u8; MAX_LEN]> {
         let zone = self.zone_of(ip)?;
         let mut bytes = [0; MAX_LEN];
-        self.source(zone).read(ip, &mut bytes);
+        self.source(zone, ip).read(ip, &mut bytes);
         Some(bytes)
     }
 
@@ -493,7 +512,8 @@ impl State {
 
     /// Restores the original code of patches in a range, and forgets what was translated from it.
     pub fn forget(&mut self, range: Range<u64>) {
-        if !self.zones.iter().any(|zone| zone.code.start < range.end && range.start < zone.code.end) {
+        let overlaps = |code: &Range<u64>| code.start < range.end && range.start < code.end;
+        if !self.zones.iter().flat_map(|zone| &zone.codes).any(overlaps) {
             return;
         }
         let sites: Vec<u64> = self.patches.range(range.clone()).map(|(site, _)| *site).collect();
@@ -504,18 +524,16 @@ impl State {
         }
         self.refused.retain(|ip, _| !range.contains(ip));
         self.translations.retain(|ip, _| !range.contains(ip));
-        self.zones
-            .iter_mut()
-            .filter(|zone| range.start <= zone.code.start && zone.code.end <= range.end)
-            .for_each(|zone| zone.code = 0..0);
+        let stays = |code: &Range<u64>| code.start < range.start || range.end < code.end;
+        self.zones.iter_mut().for_each(|zone| zone.codes.retain(stays));
     }
 
     /// See the parent module.
     pub fn refused(&self) -> Vec<Refused> {
         let read = |ip: u64| {
             let mut bytes = [0; MAX_LEN];
-            let zone = self.zones.iter().position(|zone| zone.code.contains(&ip));
-            let len = zone.map_or(0, |zone| self.source(zone).read(ip, &mut bytes));
+            let zone = self.zone_of(ip);
+            let len = zone.map_or(0, |zone| self.source(zone, ip).read(ip, &mut bytes));
             bytes[..len].to_vec()
         };
         let refused = |(&ip, refusal): (&u64, &Refusal)| Refused {

@@ -21,10 +21,10 @@ const STEP: u64 = 16 << 20;
 /// Bytes of a page for stubs.
 const PAGE: u64 = 4096;
 
-/// The code cache of one module.
+/// A code cache.
 pub struct Zone {
-    /// The module's code.
-    pub code: Range<u64>,
+    /// The code that it is for: one module's, or a part of a large one; where there is no room for another zone, also that of others.
+    pub codes: Vec<Range<u64>>,
     /// All of the zone.
     pub range: Range<u64>,
     /// Index of the zone for jumps that end in another jump's first byte.
@@ -44,19 +44,36 @@ impl Zone {
         pairs.find_map(|top| Self::at(&code, top, 2))
     }
 
+    /// The bytes of the zone to which jumps from all of some code have a top byte that traps.
+    pub fn reach(&self, code: &Range<u64>) -> u64 {
+        let of_top = |top: u8| {
+            let Some((start, end)) = Self::span(code, top, 2) else { return 0 };
+            end.min(self.range.end).saturating_sub(start.max(self.range.start))
+        };
+        (0..=u8::MAX).filter(|&top| traps(top) && traps(top.wrapping_add(1))).map(of_top).max().unwrap_or(0)
+    }
+
+    /// The code of its own that an address is in.
+    pub fn code_at(&self, ip: u64) -> Option<&Range<u64>> {
+        self.codes.iter().find(|code| code.contains(&ip))
+    }
+
     /// A zone whose jumps have a given top byte.
     pub fn with_top(code: &Range<u64>, top: u8) -> Option<Self> {
         Self::at(code, top, 1)
     }
 
-    /// Maps a zone such that the displacement from any of the code has one of `tops` top bytes from `top` on.
-    fn at(code: &Range<u64>, top: u8, tops: u64) -> Option<Self> {
+    /// The addresses to which the displacement from any of the code has one of `tops` top bytes from `top` on.
+    fn span(code: &Range<u64>, top: u8, tops: u64) -> Option<(u64, u64)> {
         let distance = i64::from(top as i8) * STEP as i64;
         let start = (code.end + JUMP as u64).checked_add_signed(distance)?.next_multiple_of(PAGE);
         let end = code.start.checked_add_signed(distance)?.checked_add(tops * STEP)? / PAGE * PAGE;
-        if start < 1 << 16 || end <= start + STEP / 4 || end >= 1 << 47 {
-            return None;
-        }
+        (start >= 1 << 16 && end > start + STEP / 4 && end < 1 << 47).then_some((start, end))
+    }
+
+    /// Maps a zone in such a span.
+    fn at(code: &Range<u64>, top: u8, tops: u64) -> Option<Self> {
+        let (start, end) = Self::span(code, top, tops)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
         let prot = libc::PROT_READ | libc::PROT_EXEC;
         let args = [start as usize, (end - start) as usize, prot as usize, flags as usize, usize::MAX, 0];
@@ -68,7 +85,13 @@ impl Zone {
             unsafe { syscall(libc::SYS_munmap, &[at, (end - start) as usize]) };
             return None;
         }
-        Some(Self { code: code.clone(), range: start..end, far: None, next: start, stubs: BTreeMap::new() })
+        Some(Self {
+            codes: vec![code.clone()],
+            range: start..end,
+            far: None,
+            next: start,
+            stubs: BTreeMap::new(),
+        })
     }
 
     /// The top byte of displacements from an address to the zone's end, where its stubs are.
