@@ -1,13 +1,25 @@
-//! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `doctor` tells
-//! what this machine can do.
+//! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `export`,
+//! `diff`, `merge` and `advise` make other things of it, `doctor` tells what this machine can do.
 
+mod advise;
+mod diff;
 mod doctor;
+mod export;
 mod failure;
+#[cfg(test)]
+mod hostile;
+mod input;
 mod library;
 mod machine;
+mod measure;
+mod merge;
 mod options;
+mod output;
 mod run;
+mod symbols;
+mod table;
 mod top;
+mod units;
 
 use crate::failure::{Failure, OWN_ERROR};
 use crate::options::{Action, Options};
@@ -33,6 +45,10 @@ fn act(action: Action) -> Result<u8, Failure> {
     match action {
         Action::Run(options) => run::run(&options),
         Action::Top(options) => top::top(&options),
+        Action::Export(options) => export::export(&options),
+        Action::Diff(options) => diff::diff(&options),
+        Action::Merge(options) => merge::merge(&options),
+        Action::Advise(options) => advise::advise(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }
 }

@@ -1,9 +1,16 @@
 //! The command line, with every value checked as it is parsed.
 
+mod reports;
+
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use thermalloc_format::Watch;
+
+pub use reports::{
+    AdviseOptions, Align, DiffFormat, DiffOptions, ExportFormat, ExportOptions, ExportTable, MergeOptions,
+    Place, Weight,
+};
 
 /// An allocator that shows how hot every heap object is.
 #[derive(Parser)]
@@ -20,6 +27,14 @@ pub enum Action {
     Run(Box<RunOptions>),
     /// Show the hottest sites, classes or objects of a report
     Top(TopOptions),
+    /// Write a report in a format that other tools read: dhat, pprof, csv, folded, parquet
+    Export(ExportOptions),
+    /// Compare two runs by the call stacks that allocate: hotter, colder, appeared, went
+    Diff(DiffOptions),
+    /// Make one report of several: processes of a program, or hosts
+    Merge(MergeOptions),
+    /// Say what to put into a fast memory of a given size, and what that brings
+    Advise(AdviseOptions),
     /// Tell what this machine can do, and why not
     Doctor(DoctorOptions),
 }

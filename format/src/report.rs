@@ -19,6 +19,10 @@ pub struct Report<H = Heat> {
     pub version: u64,
     /// The process that was watched.
     pub program: Program,
+    /// A report that was made from others: where they came from, in their order. The number of a part is in the bits from
+    /// 48 on of its objects' addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// How it was watched.
     pub config: Config,
     /// The machine.
@@ -43,6 +47,10 @@ pub struct Report<H = Heat> {
     pub frames: Vec<Frame>,
     /// Files that these addresses lie in.
     pub modules: Vec<Module>,
+    /// The functions that `frames[i]` lies in, innermost first, in a report that was made from others: the files that the
+    /// addresses lie in may not be at hand where it is read. Empty: to be looked up in `modules`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<Vec<Name>>,
     /// Mode `patch`: sites that were not patched, each of whose accesses took a fault. The most frequent first.
     pub unpatched: Vec<Unpatched>,
 }
@@ -57,6 +65,7 @@ impl<H> Default for Report<H> {
             format: String::new(),
             version: 0,
             program: Program::default(),
+            parts: Vec::new(),
             config: Config::default(),
             host: Host::default(),
             totals: Totals::default(),
@@ -69,6 +78,7 @@ impl<H> Default for Report<H> {
             timeline: Timeline::default(),
             frames: Vec::new(),
             modules: Vec::new(),
+            names: Vec::new(),
             unpatched: Vec::new(),
         }
     }
@@ -97,6 +107,18 @@ pub struct Program {
     pub end: End,
     /// Exit status for `exit`, signal number for `signal`, else 0.
     pub status: i32,
+}
+
+/// What a part of a merged report says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// The process.
+    pub program: Program,
+    /// How it was watched.
+    pub config: Config,
+    /// Its machine.
+    pub host: Host,
 }
 
 /// Why a report was written.
@@ -238,6 +260,18 @@ pub struct Frame {
     pub module: Option<u32>,
     /// The address in the file's own terms (virtual address of its ELF headers).
     pub offset: u64,
+}
+
+/// A function that a code address lies in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Name {
+    /// Its readable name.
+    pub function: String,
+    /// Path of its source file; empty if unknown.
+    pub file: String,
+    /// Line of the call in that file; 0 if unknown.
+    pub line: u32,
 }
 
 /// A file that code was mapped from.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::{By, Sort};
+use crate::table::LEAST_WIDTH;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -180,7 +181,7 @@ proptest! {
         let mut bytes = sample().to_string().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        if let Ok(report) = load::parse(bytes.as_slice(), &options) {
+        if let Ok(report) = load::parse(&bytes, &options) {
             render(&report, &options, 80);
         }
     }

@@ -1,9 +1,27 @@
 //! Columns and text in a given width.
 
+use crate::symbols::Function;
+use std::env;
 use std::fmt::Write;
+use std::io::{IsTerminal, stdout};
+
+/// Width where there is no terminal: wide enough for most names, and still readable in a log.
+const WIDTH_OF_FILE: usize = 160;
+/// No table is made narrower than this.
+pub const LEAST_WIDTH: usize = 40;
 
 /// Text narrower than this says too little: then a column goes instead.
 const LEAST_TEXT: usize = 24;
+
+/// Characters that fit on a line of stdout; the environment's `COLUMNS` overrides.
+pub fn terminal_width() -> usize {
+    let asked = env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns > 0);
+    let terminal = || {
+        let size = stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0)).filter(|&columns| columns > 0)
+    };
+    asked.or_else(terminal).unwrap_or(WIDTH_OF_FILE).max(LEAST_WIDTH)
+}
 
 /// A column of a table.
 pub struct Column {
@@ -48,6 +66,19 @@ pub struct Label {
 }
 
 impl Label {
+    /// `function file:line (module)`; the module only where the name does not say it. `None`: a call stack that is unknown.
+    pub fn of(function: Option<&Function>) -> Self {
+        let Some(function) = function else {
+            return Self { name: "(unknown call stack)".into(), place: String::new() };
+        };
+        let place = match (function.file.is_empty(), function.known) {
+            (_, false) => String::new(),
+            (true, true) => format!("({})", function.module),
+            (false, true) => format!("{} ({})", function.place(), function.module),
+        };
+        Self { name: function.name.clone(), place }
+    }
+
     /// In at most `width` characters.
     fn fit(&self, width: usize) -> String {
         let (name, place) = (self.name.chars().count(), self.place.chars().count());
