@@ -147,7 +147,7 @@ pub fn door_done() -> usize {
 /// Sets where calls sent to [`door`] go on; before the first of them.
 pub fn on_door(next: usize) {
     // SAFETY: an aligned word of this module's, which only this function writes.
-    unsafe { &*(&raw const thermalloc_gate_door_next) }.store(next, Ordering::Relaxed);
+    unsafe { thermalloc_gate_door_next.store(next, Ordering::Relaxed) };
 }
 
 /// Like [`call`], for a clone that starts a thread; r9 holds the address of a [`ThreadEntry`].
