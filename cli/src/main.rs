@@ -3,11 +3,15 @@
 
 mod doctor;
 mod failure;
+mod input;
 mod library;
 mod machine;
 mod options;
+mod output;
 mod run;
+mod symbols;
 mod top;
+mod units;
 
 use crate::failure::{Failure, OWN_ERROR};
 use crate::options::{Action, Options};

@@ -1,35 +1,25 @@
 //! `thermalloc top`: the hottest sites, classes or objects of a report, as a table that fits the terminal.
 //!
 //! Modules, lowest first:
-//! - [`units`]: numbers as people read them.
 //! - [`strip`]: heat by offset, in one line of blocks.
 //! - [`rank`]: the first N by a key, in bounded memory.
-//! - [`load`]: reads a report as a stream.
-//! - [`demangle`]: names of C++ and Rust functions.
-//! - [`debug_files`]: where a module's symbols and line numbers are.
-//! - [`symbols`]: code address to function, file and line.
-//! - [`stacks`]: which frame of a call stack to show.
+//! - [`load`]: a report with no more than the objects to be shown.
 //! - [`table`]: columns and text in a given width.
 //! - [`header`]: what stands above the table.
 //! - [`rows`]: the table of sites, classes or objects.
 
-mod debug_files;
-mod demangle;
 mod header;
 mod load;
 mod rank;
 mod rows;
-mod stacks;
 mod strip;
-mod symbols;
 mod table;
-mod units;
 
 use crate::failure::Failure;
 use crate::options::TopOptions;
+use crate::symbols::Stacks;
 use std::env;
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
-use symbols::Symbols;
 use thermalloc_format::Report;
 
 /// Width where there is no terminal: wide enough for most names, and still readable in a log.
@@ -51,9 +41,9 @@ pub fn top(options: &TopOptions) -> Result<u8, Failure> {
 }
 
 fn render(report: &Report, options: &TopOptions, width: usize) -> String {
-    let mut symbols = Symbols::new(&report.modules);
-    let table = rows::rows(report, options, width, &mut symbols);
-    let mut text = header::header(report, options, width, symbols.notes());
+    let mut stacks = Stacks::new(report);
+    let table = rows::rows(report, options, width, &mut stacks);
+    let mut text = header::header(report, options, width, stacks.notes());
     text.push('\n');
     text.push_str(&table);
     text

@@ -1,9 +1,9 @@
 //! What stands above the table: the program, how it was watched, the totals, and what the numbers do not say.
 
-use super::symbols::printable;
 use super::table::{shorten, wrap};
-use super::units::{bytes_with_unit, count, duration};
 use crate::options::{By, TopOptions};
+use crate::symbols::printable;
+use crate::units::{bytes_with_unit, count, duration};
 use thermalloc_format::{End, Report};
 
 /// Lines of at most `width` characters.

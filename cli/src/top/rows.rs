@@ -1,12 +1,11 @@
 //! The table of sites, classes or objects.
 
 use super::rank::{First, Measures};
-use super::stacks;
 use super::strip;
-use super::symbols::{Function, Symbols};
 use super::table::{Column, Label, Row, render, wrap};
-use super::units::{bytes, count, heat};
 use crate::options::{By, TopOptions};
+use crate::symbols::{Function, Stacks};
+use crate::units::{bytes, count, heat};
 use std::collections::HashMap;
 use thermalloc_format::{Class, Object, Report, Site};
 
@@ -15,15 +14,15 @@ const STRIP_SHARE: usize = 6;
 const STRIP_MOST: usize = 32;
 
 /// The table that the options ask for.
-pub fn rows(report: &Report, options: &TopOptions, width: usize, symbols: &mut Symbols<'_>) -> String {
+pub fn rows(report: &Report, options: &TopOptions, width: usize, stacks: &mut Stacks<'_>) -> String {
     match options.by {
-        By::Site => sites(report, options, width, symbols),
+        By::Site => sites(report, options, width, stacks),
         By::Class => classes(report, options, width),
-        By::Object => objects(report, options, width, symbols),
+        By::Object => objects(report, options, width, stacks),
     }
 }
 
-fn sites(report: &Report, options: &TopOptions, width: usize, symbols: &mut Symbols<'_>) -> String {
+fn sites(report: &Report, options: &TopOptions, width: usize, stacks: &mut Stacks<'_>) -> String {
     let mut first = First::new(options.n, options.sort);
     for site in &report.sites {
         first.push(site_measures(site), site.id.into(), site);
@@ -49,8 +48,8 @@ fn sites(report: &Report, options: &TopOptions, width: usize, symbols: &mut Symb
             threads(site.max_threads),
             site.id.to_string(),
         ],
-        label: site_label(site, report, symbols),
-        details: details(site, report, options, symbols),
+        label: site_label(site, stacks),
+        details: details(site, options, stacks),
     };
     let rows: Vec<Row> = first.into_vec().into_iter().map(row).collect();
     render(columns, "site", &rows, width)
@@ -97,7 +96,7 @@ fn classes(report: &Report, options: &TopOptions, width: usize) -> String {
 }
 
 /// The objects are those that were kept while reading, in their order.
-fn objects(report: &Report, options: &TopOptions, width: usize, symbols: &mut Symbols<'_>) -> String {
+fn objects(report: &Report, options: &TopOptions, width: usize, stacks: &mut Stacks<'_>) -> String {
     let sites: HashMap<u32, &Site> = report.sites.iter().map(|site| (site.id, site)).collect();
     let chunks: HashMap<u32, u64> = report.classes.iter().map(|class| (class.id, class.chunk_size)).collect();
     let peak = report.objects.iter().map(|object| strip::peak(&object.heat)).max().unwrap_or(0);
@@ -119,8 +118,8 @@ fn objects(report: &Report, options: &TopOptions, width: usize, symbols: &mut Sy
         let site = sites.get(&object.site);
         Row {
             cells,
-            label: site.map_or_else(unknown_site, |site| site_label(site, report, symbols)),
-            details: site.map(|site| details(site, report, options, symbols)).unwrap_or_default(),
+            label: site.map_or_else(unknown_site, |site| site_label(site, stacks)),
+            details: site.map(|site| details(site, options, stacks)).unwrap_or_default(),
         }
     };
     let rows: Vec<Row> = report.objects.iter().map(&mut row).collect();
@@ -164,8 +163,8 @@ fn class_measures(class: &Class) -> Measures {
     Measures { reads: class.reads, writes: class.writes, bytes }
 }
 
-fn site_label(site: &Site, report: &Report, symbols: &mut Symbols<'_>) -> Label {
-    stacks::telling(site, &report.frames, symbols).map_or_else(unknown_site, |function| label(&function))
+fn site_label(site: &Site, stacks: &mut Stacks<'_>) -> Label {
+    stacks.telling(site).map_or_else(unknown_site, label)
 }
 
 fn unknown_site() -> Label {
@@ -174,17 +173,17 @@ fn unknown_site() -> Label {
 
 /// `function file:line (module)`; the module only where the name does not say it.
 fn label(function: &Function) -> Label {
-    let place = match (function.line.is_empty(), function.known) {
+    let place = match (function.file.is_empty(), function.known) {
         (_, false) => String::new(),
         (true, true) => format!("({})", function.module),
-        (false, true) => format!("{} ({})", function.line, function.module),
+        (false, true) => format!("{} ({})", function.place(), function.module),
     };
     Label { name: function.name.clone(), place }
 }
 
-fn details(site: &Site, report: &Report, options: &TopOptions, symbols: &mut Symbols<'_>) -> Vec<Label> {
+fn details(site: &Site, options: &TopOptions, stacks: &mut Stacks<'_>) -> Vec<Label> {
     if !options.stacks {
         return Vec::new();
     }
-    stacks::functions(site, &report.frames, symbols).iter().map(label).collect()
+    stacks.functions(site).into_iter().map(label).collect()
 }

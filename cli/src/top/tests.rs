@@ -180,7 +180,7 @@ proptest! {
         let mut bytes = sample().to_string().into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        if let Ok(report) = load::parse(bytes.as_slice(), &options) {
+        if let Ok(report) = load::parse(&bytes, &options) {
             render(&report, &options, 80);
         }
     }

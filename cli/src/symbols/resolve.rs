@@ -2,7 +2,7 @@
 
 use super::debug_files;
 use super::demangle::demangle;
-use addr2line::Loader;
+use addr2line::{Loader, Location};
 use std::collections::HashMap;
 use std::path::Path;
 use thermalloc_format::{Frame, Module};
@@ -16,10 +16,22 @@ pub struct Function {
     pub known: bool,
     /// Whether its source is a standard library's or the allocator's: line tables give functions no qualified names.
     pub standard: bool,
-    /// `directory/file:line`; empty if unknown.
-    pub line: String,
+    /// Path of its source file as the debug information has it; empty if unknown.
+    pub file: String,
+    /// Line of the call in that file; 0 if unknown.
+    pub line: u32,
     /// The file name of the module; empty if unknown.
     pub module: String,
+}
+
+impl Function {
+    /// `directory/file:line`; empty if unknown.
+    pub fn place(&self) -> String {
+        // The last two parts of the path tell enough.
+        let start = self.file.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+        let file = self.file[start..].trim_start_matches('/');
+        if self.line == 0 { file.to_owned() } else { format!("{file}:{}", self.line) }
+    }
 }
 
 /// The modules of a report, opened when first needed.
@@ -58,7 +70,7 @@ impl<'a> Symbols<'a> {
 }
 
 fn unnamed(name: String, module: String) -> Function {
-    Function { name, known: false, standard: false, line: String::new(), module }
+    Function { name, known: false, standard: false, file: String::new(), line: 0, module }
 }
 
 /// The last part of a path; control characters would upset the terminal.
@@ -97,25 +109,30 @@ fn lookup(loader: &Loader, probe: u64, module: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     if let Ok(mut frames) = loader.find_frames(probe) {
         while let Ok(Some(frame)) = frames.next() {
-            let standard = frame.location.as_ref().is_some_and(|at| at.file.is_some_and(is_standard));
-            let line = frame.location.and_then(|at| Some(line(at.file?, at.line))).unwrap_or_default();
             let name = frame.function.and_then(|function| Some(demangle(&function.raw_name().ok()?)));
             if let Some(name) = name {
-                let (name, module) = (printable(&name), module.to_owned());
-                functions.push(Function { name, known: true, standard, line, module });
+                functions.push(named(&name, frame.location, module));
             }
         }
     }
     if functions.is_empty()
         && let Some(symbol) = loader.find_symbol(probe)
     {
-        let location = loader.find_location(probe).ok().flatten();
-        let standard = location.as_ref().is_some_and(|at| at.file.is_some_and(is_standard));
-        let line = location.and_then(|at| Some(self::line(at.file?, at.line))).unwrap_or_default();
-        let (name, module) = (printable(&demangle(symbol)), module.to_owned());
-        functions.push(Function { name, known: true, standard, line, module });
+        functions.push(named(&demangle(symbol), loader.find_location(probe).ok().flatten(), module));
     }
     functions
+}
+
+fn named(name: &str, location: Option<Location<'_>>, module: &str) -> Function {
+    let file = location.as_ref().and_then(|at| at.file).unwrap_or_default();
+    Function {
+        name: printable(name),
+        known: true,
+        standard: is_standard(file),
+        file: printable(file),
+        line: location.and_then(|at| at.line).unwrap_or(0),
+        module: module.to_owned(),
+    }
 }
 
 /// Where the sources of Rust's library, of the crates it is built with, and of C++'s headers lie.
@@ -127,22 +144,18 @@ fn is_standard(file: &str) -> bool {
     STANDARD.iter().any(|part| file.contains(part)) || is_allocator()
 }
 
-/// The last two parts of a path, and the line.
-fn line(file: &str, line: Option<u32>) -> String {
-    let start = file.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
-    let file = printable(file[start..].trim_start_matches('/'));
-    line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_are_cut_to_two_parts() {
-        assert_eq!(line("/build/src/deep/main.c", Some(7)), "deep/main.c:7");
-        assert_eq!(line("main.c", None), "main.c");
-        assert_eq!(line("/main.c", Some(1)), "main.c:1");
+        let place = |file: &str, line| {
+            Function { file: file.into(), line, ..unnamed(String::new(), String::new()) }.place()
+        };
+        assert_eq!(place("/build/src/deep/main.c", 7), "deep/main.c:7");
+        assert_eq!(place("main.c", 0), "main.c");
+        assert_eq!(place("/main.c", 1), "main.c:1");
     }
 
     #[test]

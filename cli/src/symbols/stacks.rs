@@ -1,8 +1,9 @@
-//! Which frame of a call stack to show: the innermost one that is not part of an allocation function or of a
-//! language's standard library.
+//! Call stacks of sites as functions, each address resolved once; and which function to show: the innermost one that
+//! is not part of an allocation function or of a language's standard library.
 
-use super::symbols::{Function, Symbols};
-use thermalloc_format::{Frame, Site};
+use super::resolve::{Function, Symbols};
+use std::collections::HashMap;
+use thermalloc_format::{Frame, Report, Site};
 
 /// Functions that allocate on behalf of their caller.
 const ALLOCATORS: [&str; 31] = [
@@ -55,24 +56,51 @@ const LIBRARIES: [&str; 10] = [
 
 const RUNTIME: &str = "libthermalloc.so";
 
-/// All functions of a site's call stack, innermost first.
-pub fn functions(site: &Site, frames: &[Frame], symbols: &mut Symbols<'_>) -> Vec<Function> {
-    let known = site.frames.iter().filter_map(|&index| frames.get(index as usize));
-    known.flat_map(|frame| symbols.resolve(frame)).collect()
+/// The call stacks of a report.
+pub struct Stacks<'a> {
+    frames: &'a [Frame],
+    symbols: Symbols<'a>,
+    resolved: HashMap<u32, Vec<Function>>,
 }
 
-/// The function to show for a site; `None`: its stack is unknown. Resolves no more frames than it must.
-pub fn telling(site: &Site, frames: &[Frame], symbols: &mut Symbols<'_>) -> Option<Function> {
-    let mut innermost = None;
-    for frame in site.frames.iter().filter_map(|&index| frames.get(index as usize)) {
-        for function in symbols.resolve(frame) {
-            if !is_shim(&function) {
-                return Some(function);
-            }
-            innermost = innermost.or(Some(function));
-        }
+impl<'a> Stacks<'a> {
+    /// Resolves nothing yet.
+    pub fn new<H>(report: &'a Report<H>) -> Self {
+        Self { frames: &report.frames, symbols: Symbols::new(&report.modules), resolved: HashMap::new() }
     }
-    innermost
+
+    /// What the user should know about names that could not be found so far.
+    pub fn notes(&self) -> &[String] {
+        self.symbols.notes()
+    }
+
+    /// The functions that a code address lies in, innermost first: at least one, or none if the report has no such address.
+    pub fn frame(&mut self, index: u32) -> &[Function] {
+        let (frames, symbols) = (self.frames, &mut self.symbols);
+        self.resolved.entry(index).or_insert_with(|| {
+            frames.get(index as usize).map(|frame| symbols.resolve(frame)).unwrap_or_default()
+        })
+    }
+
+    /// All functions of a site's call stack, innermost first.
+    pub fn functions(&mut self, site: &Site) -> Vec<&Function> {
+        for &index in &site.frames {
+            self.frame(index);
+        }
+        site.frames.iter().flat_map(|index| &self.resolved[index]).collect()
+    }
+
+    /// The function to show for a site; `None`: its stack is unknown. Resolves no more frames than it must.
+    pub fn telling(&mut self, site: &Site) -> Option<&Function> {
+        let is_telling = |function: &Function| !is_shim(function);
+        let frames = site.frames.iter().copied();
+        let found =
+            frames.clone().find_map(|index| Some((index, self.frame(index).iter().position(is_telling)?)));
+        let innermost =
+            || frames.clone().find(|index| !self.resolved[index].is_empty()).map(|index| (index, 0));
+        let (index, at) = found.or_else(innermost)?;
+        self.resolved[&index].get(at)
+    }
 }
 
 fn is_shim(function: &Function) -> bool {
@@ -98,7 +126,8 @@ mod tests {
             name: name.into(),
             known: true,
             standard: false,
-            line: String::new(),
+            file: String::new(),
+            line: 0,
             module: module.into(),
         }
     }
