@@ -170,6 +170,7 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T), H> Visitor<'de> for Wanted<T, F, H> 
                 "timeline" => report.timeline = map.next_value()?,
                 "frames" => report.frames = map.next_value()?,
                 "modules" => report.modules = map.next_value()?,
+                "names" => report.names = map.next_value()?,
                 "unpatched" => report.unpatched = map.next_value()?,
                 "classes" => report.classes = kept(&mut map, |class| keep_class(class, self.histograms))?,
                 "sites" => report.sites = kept(&mut map, |site| keep_site(site, self.histograms))?,

@@ -2,6 +2,7 @@
 //! what this machine can do.
 
 mod doctor;
+mod export;
 mod failure;
 mod input;
 mod library;
@@ -37,6 +38,7 @@ fn act(action: Action) -> Result<u8, Failure> {
     match action {
         Action::Run(options) => run::run(&options),
         Action::Top(options) => top::top(&options),
+        Action::Export(options) => export::export(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }
 }

@@ -20,6 +20,8 @@ pub enum Action {
     Run(Box<RunOptions>),
     /// Show the hottest sites, classes or objects of a report
     Top(TopOptions),
+    /// Write a report in a format that other tools read: dhat, pprof, csv, folded, parquet
+    Export(ExportOptions),
     /// Tell what this machine can do, and why not
     Doctor(DoctorOptions),
 }
@@ -117,6 +119,78 @@ pub enum Sort {
     Bytes,
     /// Accesses per byte allocated
     Heat,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// The report
+    pub path: PathBuf,
+    /// What to write: dhat (for Valgrind's dh_view.html), pprof (go tool pprof, speedscope), folded (flamegraph.pl, inferno), csv
+    /// and parquet (tables, for DuckDB, pandas, Spark)
+    #[arg(long, value_enum)]
+    pub format: ExportFormat,
+    /// Where it goes; csv and parquet write a file for each table, with its name before the extension [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// csv and parquet: this table alone [default: all to FILE; sites to stdout]
+    #[arg(long, value_enum)]
+    pub table: Option<ExportTable>,
+    /// folded: what a stack weighs
+    #[arg(long, value_enum, default_value_t = Weight::Accesses)]
+    pub weight: Weight,
+    /// Look for the program's files here too, such as an older build's (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+}
+
+/// What `export` writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ExportFormat {
+    /// DHAT's JSON, version 2
+    Dhat,
+    /// profile.proto, compressed
+    Pprof,
+    /// Tables as text
+    Csv,
+    /// Stacks and weights, one a line
+    Folded,
+    /// Tables in columns
+    Parquet,
+}
+
+/// A table of `export`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ExportTable {
+    /// Call stacks that allocate
+    Sites,
+    /// The allocations that the report lists
+    Objects,
+    /// Accesses by site over time
+    Timeline,
+}
+
+/// What a stack weighs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Weight {
+    /// Reads and writes
+    Accesses,
+    /// Reads alone
+    Reads,
+    /// Writes alone
+    Writes,
+    /// Bytes read
+    ReadBytes,
+    /// Bytes written
+    WriteBytes,
+    /// Objects allocated
+    Allocs,
+    /// Bytes allocated
+    Bytes,
+    /// Bytes alive at the end
+    LiveBytes,
+    /// Bytes alive at the site's peak
+    PeakBytes,
 }
 
 /// Options of `doctor`.

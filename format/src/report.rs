@@ -43,6 +43,10 @@ pub struct Report<H = Heat> {
     pub frames: Vec<Frame>,
     /// Files that these addresses lie in.
     pub modules: Vec<Module>,
+    /// The functions that `frames[i]` lies in, innermost first, in a report that was made from others: the files that the
+    /// addresses lie in may not be at hand where it is read. Empty: to be looked up in `modules`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<Vec<Name>>,
     /// Mode `patch`: sites that were not patched, each of whose accesses took a fault. The most frequent first.
     pub unpatched: Vec<Unpatched>,
 }
@@ -69,6 +73,7 @@ impl<H> Default for Report<H> {
             timeline: Timeline::default(),
             frames: Vec::new(),
             modules: Vec::new(),
+            names: Vec::new(),
             unpatched: Vec::new(),
         }
     }
@@ -235,6 +240,18 @@ pub struct Frame {
     pub module: Option<u32>,
     /// The address in the file's own terms (virtual address of its ELF headers).
     pub offset: u64,
+}
+
+/// A function that a code address lies in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Name {
+    /// Its readable name.
+    pub function: String,
+    /// Path of its source file; empty if unknown.
+    pub file: String,
+    /// Line of the call in that file; 0 if unknown.
+    pub line: u32,
 }
 
 /// A file that code was mapped from.

@@ -18,8 +18,11 @@ pub struct DebugFile {
     pub common: Option<PathBuf>,
 }
 
-/// The build id of an ELF file in lower-case hexadecimal; empty if it has none. `None`: it cannot be read.
+/// The build id of an ELF file in lower-case hexadecimal; empty if it has none. `None`: it is no such file.
 pub fn build_id(path: &Path) -> Option<String> {
+    if !path.is_file() {
+        return None;
+    }
     with_object(path, |file| Some(file.build_id().ok()?.map(hexadecimal).unwrap_or_default()))
 }
 
@@ -28,6 +31,22 @@ pub fn separate(path: &Path) -> Option<DebugFile> {
     let id = build_id(path)?;
     let found = by_build_id(&id).or_else(|| by_link(path, &id))?;
     Some(DebugFile { common: common(&found), path: found })
+}
+
+/// Another copy of a file, told by its build id: in one of these directories under its own name or with `.debug` behind it, or
+/// as a separate debug file.
+pub fn elsewhere(path: &Path, id: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    if id.is_empty() {
+        return None;
+    }
+    let name = path.file_name()?;
+    let mut debug = name.to_owned();
+    debug.push(".debug");
+    let named = directories.iter().flat_map(|directory| [directory.join(name), directory.join(&debug)]);
+    named
+        .into_iter()
+        .find(|candidate| build_id(candidate).is_some_and(|found| found == id))
+        .or_else(|| by_build_id(id))
 }
 
 /// The common file that a file's own debug information refers to.
@@ -41,6 +60,10 @@ pub fn common(path: &Path) -> Option<PathBuf> {
 }
 
 fn by_build_id(id: &str) -> Option<PathBuf> {
+    // An id may come from a report, and is about to be part of a path.
+    if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
     let (first, rest) = id.split_at_checked(2)?;
     let path = Path::new(ROOT).join(".build-id").join(first).join(format!("{rest}.debug"));
     path.is_file().then_some(path)

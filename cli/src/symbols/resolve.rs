@@ -4,8 +4,8 @@ use super::debug_files;
 use super::demangle::demangle;
 use addr2line::{Loader, Location};
 use std::collections::HashMap;
-use std::path::Path;
-use thermalloc_format::{Frame, Module};
+use std::path::{Path, PathBuf};
+use thermalloc_format::{Frame, Module, Name};
 
 /// A function that a code address lies in. Inlined functions come before those that they are inlined into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,14 +37,15 @@ impl Function {
 /// The modules of a report, opened when first needed.
 pub struct Symbols<'a> {
     modules: &'a [Module],
+    directories: Vec<PathBuf>,
     opened: HashMap<usize, Vec<Loader>>,
     notes: Vec<String>,
 }
 
 impl<'a> Symbols<'a> {
-    /// Opens nothing yet.
-    pub fn new(modules: &'a [Module]) -> Self {
-        Self { modules, opened: HashMap::new(), notes: Vec::new() }
+    /// Opens nothing yet. A module that is not where it was, or is another build now, is looked for in these directories.
+    pub fn new(modules: &'a [Module], directories: &[PathBuf]) -> Self {
+        Self { modules, directories: directories.to_vec(), opened: HashMap::new(), notes: Vec::new() }
     }
 
     /// What the user should know about names that could not be found.
@@ -61,11 +62,26 @@ impl<'a> Symbols<'a> {
         let name = file_name(&module.path);
         // The call that returns to an address lies before it, and may be the last instruction of its function.
         let probe = frame.offset.saturating_sub(1);
-        let notes = &mut self.notes;
-        let loaders = self.opened.entry(index).or_insert_with(|| open(module, notes));
+        let (directories, notes) = (&self.directories, &mut self.notes);
+        let loaders = self.opened.entry(index).or_insert_with(|| open(module, directories, notes));
         let functions =
             loaders.iter().map(|loader| lookup(loader, probe, &name)).find(|found| !found.is_empty());
         functions.unwrap_or_else(|| vec![unnamed(format!("{name}+{:#x}", frame.offset), name)])
+    }
+
+    /// As [`Self::resolve`], from names that the report itself has.
+    pub fn named(&self, frame: &Frame, names: &[Name]) -> Vec<Function> {
+        let module = frame.module.and_then(|module| self.modules.get(module as usize));
+        let module = module.map(|module| file_name(&module.path)).unwrap_or_default();
+        let function = |name: &Name| Function {
+            name: printable(&name.function),
+            known: true,
+            standard: is_standard(&name.file),
+            file: printable(&name.file),
+            line: name.line,
+            module: module.clone(),
+        };
+        names.iter().map(function).collect()
     }
 }
 
@@ -85,24 +101,29 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Sources of names for a module, best first.
-fn open(module: &Module, notes: &mut Vec<String>) -> Vec<Loader> {
+fn open(module: &Module, directories: &[PathBuf], notes: &mut Vec<String>) -> Vec<Loader> {
     let path = Path::new(&module.path);
-    // Anything else, such as a device, is not worth opening.
-    if !path.is_absolute() || !path.is_file() {
-        return Vec::new();
+    // Anything else than a file, such as a device, is not worth opening.
+    let id = path.is_absolute().then(|| debug_files::build_id(path)).flatten();
+    if id.as_ref().is_some_and(|id| *id == module.build_id) {
+        let separate =
+            debug_files::separate(path).and_then(|file| Loader::new_with_sup(file.path, file.common).ok());
+        return separate.into_iter().chain(own(path)).collect();
     }
-    let Some(id) = debug_files::build_id(path) else { return Vec::new() };
-    if id != module.build_id {
+    if let Some(elsewhere) = debug_files::elsewhere(path, &module.build_id, directories) {
+        return own(&elsewhere).into_iter().collect();
+    }
+    if id.is_some() {
         let path = printable(&module.path);
         notes.push(format!(
             "{path} is not the file that ran (its build id differs), so its functions have no names"
         ));
-        return Vec::new();
     }
-    let separate =
-        debug_files::separate(path).and_then(|file| Loader::new_with_sup(file.path, file.common).ok());
-    let own = Loader::new_with_sup(path, debug_files::common(path)).ok();
-    separate.into_iter().chain(own).collect()
+    Vec::new()
+}
+
+fn own(path: &Path) -> Option<Loader> {
+    Loader::new_with_sup(path, debug_files::common(path)).ok()
 }
 
 fn lookup(loader: &Loader, probe: u64, module: &str) -> Vec<Function> {
@@ -171,7 +192,7 @@ mod tests {
     #[test]
     fn addresses_without_a_file_keep_their_module() {
         let modules = [Module { path: "/nowhere/libfoo.so".into(), ..Module::default() }];
-        let mut symbols = Symbols::new(&modules);
+        let mut symbols = Symbols::new(&modules, &[]);
         let frame = Frame { ip: 0x1000, module: Some(0), offset: 0x234 };
         assert_eq!(symbols.resolve(&frame)[0].name, "libfoo.so+0x234");
         for module in [None, Some(1), Some(u32::MAX)] {

@@ -3,7 +3,8 @@
 
 use super::resolve::{Function, Symbols};
 use std::collections::HashMap;
-use thermalloc_format::{Frame, Report, Site};
+use std::path::PathBuf;
+use thermalloc_format::{Frame, Name, Report, Site};
 
 /// Functions that allocate on behalf of their caller.
 const ALLOCATORS: [&str; 31] = [
@@ -59,6 +60,7 @@ const RUNTIME: &str = "libthermalloc.so";
 /// The call stacks of a report.
 pub struct Stacks<'a> {
     frames: &'a [Frame],
+    names: &'a [Vec<Name>],
     symbols: Symbols<'a>,
     resolved: HashMap<u32, Vec<Function>>,
 }
@@ -66,7 +68,17 @@ pub struct Stacks<'a> {
 impl<'a> Stacks<'a> {
     /// Resolves nothing yet.
     pub fn new<H>(report: &'a Report<H>) -> Self {
-        Self { frames: &report.frames, symbols: Symbols::new(&report.modules), resolved: HashMap::new() }
+        Self::with_files(report, &[])
+    }
+
+    /// Looks for the files that the report names in these directories too, such as those of an older build.
+    pub fn with_files<H>(report: &'a Report<H>, directories: &[PathBuf]) -> Self {
+        Self {
+            frames: &report.frames,
+            names: &report.names,
+            symbols: Symbols::new(&report.modules, directories),
+            resolved: HashMap::new(),
+        }
     }
 
     /// What the user should know about names that could not be found so far.
@@ -76,9 +88,13 @@ impl<'a> Stacks<'a> {
 
     /// The functions that a code address lies in, innermost first: at least one, or none if the report has no such address.
     pub fn frame(&mut self, index: u32) -> &[Function] {
-        let (frames, symbols) = (self.frames, &mut self.symbols);
-        self.resolved.entry(index).or_insert_with(|| {
-            frames.get(index as usize).map(|frame| symbols.resolve(frame)).unwrap_or_default()
+        let Self { frames, names, symbols, resolved } = self;
+        resolved.entry(index).or_insert_with(|| {
+            let Some(frame) = frames.get(index as usize) else { return Vec::new() };
+            match names.get(index as usize) {
+                Some(names) if !names.is_empty() => symbols.named(frame, names),
+                _ => symbols.resolve(frame),
+            }
         })
     }
 
