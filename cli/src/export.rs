@@ -1,7 +1,6 @@
 //! `thermalloc export`: a report in formats that other tools read.
 //!
 //! Modules, lowest first:
-//! - [`measure`]: quantities of a site, and text that fits on a line.
 //! - [`table`]: columns, values, and who takes rows of them.
 //! - [`csv`], [`parquet`]: two who do.
 //! - [`tables`]: the tables sites, objects and timeline.
@@ -17,7 +16,6 @@ mod dhat;
 mod folded;
 mod histogram;
 mod lifetimes;
-mod measure;
 mod parquet;
 mod pprof;
 mod profile;

@@ -1,16 +1,19 @@
 //! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `doctor` tells
 //! what this machine can do.
 
+mod diff;
 mod doctor;
 mod export;
 mod failure;
 mod input;
 mod library;
 mod machine;
+mod measure;
 mod options;
 mod output;
 mod run;
 mod symbols;
+mod table;
 mod top;
 mod units;
 
@@ -39,6 +42,7 @@ fn act(action: Action) -> Result<u8, Failure> {
         Action::Run(options) => run::run(&options),
         Action::Top(options) => top::top(&options),
         Action::Export(options) => export::export(&options),
+        Action::Diff(options) => diff::diff(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }
 }

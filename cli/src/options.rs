@@ -22,6 +22,8 @@ pub enum Action {
     Top(TopOptions),
     /// Write a report in a format that other tools read: dhat, pprof, csv, folded, parquet
     Export(ExportOptions),
+    /// Compare two runs by the call stacks that allocate: hotter, colder, appeared, went
+    Diff(DiffOptions),
     /// Tell what this machine can do, and why not
     Doctor(DoctorOptions),
 }
@@ -191,6 +193,47 @@ pub enum Weight {
     LiveBytes,
     /// Bytes alive at the site's peak
     PeakBytes,
+}
+
+/// Options of `diff`.
+#[derive(Debug, Args)]
+pub struct DiffOptions {
+    /// The report of the run to compare with
+    pub old: PathBuf,
+    /// The report of the run that is looked at
+    pub new: PathBuf,
+    /// How to say it
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub format: DiffFormat,
+    /// What is compared
+    #[arg(long, value_enum, default_value_t = Weight::Accesses)]
+    pub by: Weight,
+    /// Compare shares of the whole run instead of numbers: for runs of different length
+    #[arg(long)]
+    pub relative: bool,
+    /// A site whose numbers differ by at most this is unchanged
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub threshold: u32,
+    /// How many sites of each kind [default: text 10, html 1000, json all]
+    #[arg(short, value_name = "N")]
+    pub n: Option<usize>,
+    /// Where it goes [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Look for the programs' files here too, such as the older build's (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+}
+
+/// How `diff` says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DiffFormat {
+    /// Tables for a terminal
+    Text,
+    /// One JSON object
+    Json,
+    /// One page
+    Html,
 }
 
 /// Options of `doctor`.

@@ -5,9 +5,9 @@
 
 use super::histogram::Histograms;
 use super::lifetimes::{Alive, Lifetimes, Summary};
-use super::measure::{UNKNOWN, live};
 use crate::failure::{Failure, say};
 use crate::input;
+use crate::measure::{UNKNOWN, live};
 use crate::options::ExportOptions;
 use crate::output::{self, Stop};
 use crate::symbols::{Function, Stacks};

@@ -1,7 +1,7 @@
 //! Folded stacks, as flamegraph.pl and inferno read them: functions from the outermost on, joined by semicolons, a space, a
 //! weight. Sites with the same functions are one line; sites that weigh nothing are none.
 
-use super::measure::{stack_line, weight};
+use crate::measure::{stack_line, weight};
 use crate::options::Weight;
 use crate::symbols::Stacks;
 use std::collections::BTreeMap;

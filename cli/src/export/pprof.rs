@@ -1,8 +1,8 @@
 //! A report as a profile of pprof, compressed: `go tool pprof` and speedscope open it. A sample is a site. Live and peak
 //! bytes are at the end of the run. All accesses were counted, so there is no period to scale with.
 
-use super::measure::{live, weight};
 use super::profile::{Function, Label, Line, Location, Mapping, Profile, Sample, ValueType};
+use crate::measure::{live, weight};
 use crate::options::Weight;
 use crate::output::{Sink, Stop};
 use crate::symbols::{Stacks, printable};

@@ -1,12 +1,12 @@
 //! The tables sites, objects and timeline. docs/export.md says what each column means.
 
 use super::csv::Csv;
-use super::measure::stack_line;
 use super::parquet::Parquet;
 use super::table::Kind::{Fraction, Number, Optional, Text};
 use super::table::{Column, Kind, Rows, Value};
 use crate::failure::{Failure, say};
 use crate::input::{self, Histograms};
+use crate::measure::stack_line;
 use crate::options::{ExportFormat, ExportOptions, ExportTable};
 use crate::output::{self, Sink, Stop};
 use crate::symbols::{Function, Stacks};

@@ -1,10 +1,11 @@
 //! Call stacks of sites as functions, each address resolved once; and which function to show: the innermost one that
 //! is not part of an allocation function or of a language's standard library.
 
+use super::identity::{Identity, Step};
 use super::resolve::{Function, Symbols};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use thermalloc_format::{Frame, Name, Report, Site};
+use thermalloc_format::{Frame, Module, Name, Report, Site};
 
 /// Functions that allocate on behalf of their caller.
 const ALLOCATORS: [&str; 31] = [
@@ -61,6 +62,7 @@ const RUNTIME: &str = "libthermalloc.so";
 pub struct Stacks<'a> {
     frames: &'a [Frame],
     names: &'a [Vec<Name>],
+    modules: &'a [Module],
     symbols: Symbols<'a>,
     resolved: HashMap<u32, Vec<Function>>,
 }
@@ -76,6 +78,7 @@ impl<'a> Stacks<'a> {
         Self {
             frames: &report.frames,
             names: &report.names,
+            modules: &report.modules,
             symbols: Symbols::new(&report.modules, directories),
             resolved: HashMap::new(),
         }
@@ -88,7 +91,7 @@ impl<'a> Stacks<'a> {
 
     /// The functions that a code address lies in, innermost first: at least one, or none if the report has no such address.
     pub fn frame(&mut self, index: u32) -> &[Function] {
-        let Self { frames, names, symbols, resolved } = self;
+        let Self { frames, names, symbols, resolved, .. } = self;
         resolved.entry(index).or_insert_with(|| {
             let Some(frame) = frames.get(index as usize) else { return Vec::new() };
             match names.get(index as usize) {
@@ -104,6 +107,19 @@ impl<'a> Stacks<'a> {
             self.frame(index);
         }
         site.frames.iter().flat_map(|index| &self.resolved[index]).collect()
+    }
+
+    /// What the site's call stack is called in any build.
+    pub fn identity(&mut self, site: &Site) -> Identity {
+        let mut steps = Vec::new();
+        for &index in &site.frames {
+            let frame = self.frames.get(index as usize);
+            let module = frame.and_then(|frame| self.modules.get(frame.module? as usize));
+            let offset = frame.map_or(0, |frame| frame.offset);
+            let step = |function: &Function| Step::new(function, module, offset);
+            steps.extend(self.frame(index).iter().map(step));
+        }
+        Identity { steps }
     }
 
     /// The function to show for a site; `None`: its stack is unknown. Resolves no more frames than it must.

@@ -1,8 +1,8 @@
 //! What stands above the table: the program, how it was watched, the totals, and what the numbers do not say.
 
-use super::table::{shorten, wrap};
 use crate::options::{By, TopOptions};
 use crate::symbols::printable;
+use crate::table::{shorten, wrap};
 use crate::units::{bytes_with_unit, count, duration};
 use thermalloc_format::{End, Report};
 

@@ -2,9 +2,9 @@
 
 use super::rank::{First, Measures};
 use super::strip;
-use super::table::{Column, Label, Row, render, wrap};
 use crate::options::{By, TopOptions};
 use crate::symbols::{Function, Stacks};
+use crate::table::{Column, Label, Row, render, wrap};
 use crate::units::{bytes, count, heat};
 use std::collections::HashMap;
 use thermalloc_format::{Class, Object, Report, Site};

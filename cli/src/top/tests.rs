@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::{By, Sort};
+use crate::table::LEAST_WIDTH;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;

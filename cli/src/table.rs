@@ -1,9 +1,26 @@
 //! Columns and text in a given width.
 
+use std::env;
 use std::fmt::Write;
+use std::io::{IsTerminal, stdout};
+
+/// Width where there is no terminal: wide enough for most names, and still readable in a log.
+const WIDTH_OF_FILE: usize = 160;
+/// No table is made narrower than this.
+pub const LEAST_WIDTH: usize = 40;
 
 /// Text narrower than this says too little: then a column goes instead.
 const LEAST_TEXT: usize = 24;
+
+/// Characters that fit on a line of stdout; the environment's `COLUMNS` overrides.
+pub fn terminal_width() -> usize {
+    let asked = env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|&columns| columns > 0);
+    let terminal = || {
+        let size = stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        size.map(|(width, _)| usize::from(width.0)).filter(|&columns| columns > 0)
+    };
+    asked.or_else(terminal).unwrap_or(WIDTH_OF_FILE).max(LEAST_WIDTH)
+}
 
 /// A column of a table.
 pub struct Column {

@@ -24,6 +24,23 @@ pub fn live(site: &Site) -> u64 {
     site.allocs.saturating_sub(site.frees)
 }
 
+/// Adds another site's numbers. Peaks are added too, though they may not have been at the same time.
+pub fn add(sum: &mut Site, site: &Site) {
+    let pairs = [
+        (&mut sum.allocs, site.allocs),
+        (&mut sum.frees, site.frees),
+        (&mut sum.bytes, site.bytes),
+        (&mut sum.live_bytes, site.live_bytes),
+        (&mut sum.peak_live_bytes, site.peak_live_bytes),
+        (&mut sum.reads, site.reads),
+        (&mut sum.writes, site.writes),
+        (&mut sum.read_bytes, site.read_bytes),
+        (&mut sum.write_bytes, site.write_bytes),
+    ];
+    pairs.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    sum.max_threads = sum.max_threads.max(site.max_threads);
+}
+
 /// Stands for a call stack that the report does not have.
 pub const UNKNOWN: &str = "[unknown call stack]";
 
