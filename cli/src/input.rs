@@ -161,6 +161,7 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T), H> Visitor<'de> for Wanted<T, F, H> 
                 "format" => report.format = map.next_value()?,
                 "version" => report.version = map.next_value()?,
                 "program" => report.program = map.next_value()?,
+                "parts" => report.parts = map.next_value()?,
                 "config" => report.config = map.next_value()?,
                 "host" => report.host = map.next_value()?,
                 "totals" => report.totals = map.next_value()?,

@@ -9,6 +9,7 @@ mod input;
 mod library;
 mod machine;
 mod measure;
+mod merge;
 mod options;
 mod output;
 mod run;
@@ -43,6 +44,7 @@ fn act(action: Action) -> Result<u8, Failure> {
         Action::Top(options) => top::top(&options),
         Action::Export(options) => export::export(&options),
         Action::Diff(options) => diff::diff(&options),
+        Action::Merge(options) => merge::merge(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }
 }

@@ -24,6 +24,8 @@ pub enum Action {
     Export(ExportOptions),
     /// Compare two runs by the call stacks that allocate: hotter, colder, appeared, went
     Diff(DiffOptions),
+    /// Make one report of several: processes of a program, or hosts
+    Merge(MergeOptions),
     /// Tell what this machine can do, and why not
     Doctor(DoctorOptions),
 }
@@ -234,6 +236,38 @@ pub enum DiffFormat {
     Json,
     /// One page
     Html,
+}
+
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub struct MergeOptions {
+    /// The reports
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Where the result goes
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Take call stacks for the same if functions, files and lines are: for different builds
+    #[arg(long)]
+    pub by_name: bool,
+    /// What is zero on the common axis of time [default: clock if the runs overlap, else start]
+    #[arg(long, value_enum)]
+    pub align: Option<Align>,
+    /// How many objects to list at most, the hottest
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub objects: usize,
+    /// Look for the programs' files here too (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+}
+
+/// How `merge` brings times together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Align {
+    /// The start of the first run: what happened at the same time comes together
+    Clock,
+    /// Each run's own start
+    Start,
 }
 
 /// Options of `doctor`.

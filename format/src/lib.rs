@@ -17,7 +17,7 @@ pub mod watch;
 pub use heat::{Class, Distribution, Heat, Object, Site, SiteTimeline, Skipped, Timeline};
 pub use read::{ReadError, read, read_summary};
 pub use report::{
-    Config, End, FORMAT, Frame, Host, Limits, Module, Name, Program, Report, Summary, Totals, Unpatched,
-    VERSION,
+    Config, End, FORMAT, Frame, Host, Limits, Module, Name, Part, Program, Report, Summary, Totals,
+    Unpatched, VERSION,
 };
 pub use watch::Watch;

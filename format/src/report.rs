@@ -19,6 +19,10 @@ pub struct Report<H = Heat> {
     pub version: u64,
     /// The process that was watched.
     pub program: Program,
+    /// A report that was made from others: where they came from, in their order. The number of a part is in the bits from
+    /// 48 on of its objects' addresses.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// How it was watched.
     pub config: Config,
     /// The machine.
@@ -61,6 +65,7 @@ impl<H> Default for Report<H> {
             format: String::new(),
             version: 0,
             program: Program::default(),
+            parts: Vec::new(),
             config: Config::default(),
             host: Host::default(),
             totals: Totals::default(),
@@ -99,6 +104,18 @@ pub struct Program {
     pub end: End,
     /// Exit status for `exit`, signal number for `signal`, else 0.
     pub status: i32,
+}
+
+/// What a part of a merged report says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Part {
+    /// The process.
+    pub program: Program,
+    /// How it was watched.
+    pub config: Config,
+    /// Its machine.
+    pub host: Host,
 }
 
 /// Why a report was written.
