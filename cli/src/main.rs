@@ -1,6 +1,7 @@
 //! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `doctor` tells
 //! what this machine can do.
 
+mod advise;
 mod diff;
 mod doctor;
 mod export;
@@ -45,6 +46,7 @@ fn act(action: Action) -> Result<u8, Failure> {
         Action::Export(options) => export::export(&options),
         Action::Diff(options) => diff::diff(&options),
         Action::Merge(options) => merge::merge(&options),
+        Action::Advise(options) => advise::advise(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }
 }

@@ -26,6 +26,8 @@ pub enum Action {
     Diff(DiffOptions),
     /// Make one report of several: processes of a program, or hosts
     Merge(MergeOptions),
+    /// Say what to put into a fast memory of a given size, and what that brings
+    Advise(AdviseOptions),
     /// Tell what this machine can do, and why not
     Doctor(DoctorOptions),
 }
@@ -270,6 +272,54 @@ pub enum Align {
     Start,
 }
 
+/// Options of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseOptions {
+    /// The report
+    pub path: PathBuf,
+    /// Size of the fast memory (bytes, or with K, M, G, T)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub fast_bytes: u64,
+    /// What is placed as a whole
+    #[arg(long, value_enum, default_value_t = Place::Site)]
+    pub by: Place,
+    /// How much a write counts, where a read counts 1
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = factor)]
+    pub write_cost: f64,
+    /// Write what goes where to this file too, for programs
+    #[arg(long, value_name = "FILE")]
+    pub hints: Option<PathBuf>,
+    /// How many lines
+    #[arg(short, value_name = "N", default_value_t = 20)]
+    pub n: usize,
+    /// Simulate two memories: latency of the fast one, in ns [default: 80]
+    #[arg(long, value_name = "NS", value_parser = factor)]
+    pub fast_latency: Option<f64>,
+    /// Latency of the slow one, in ns [default: 250]
+    #[arg(long, value_name = "NS", value_parser = factor)]
+    pub slow_latency: Option<f64>,
+    /// Bandwidth of the fast one, in GB/s [default: 100]
+    #[arg(long, value_name = "GB/S", value_parser = factor)]
+    pub fast_bandwidth: Option<f64>,
+    /// Bandwidth of the slow one, in GB/s [default: 30]
+    #[arg(long, value_name = "GB/S", value_parser = factor)]
+    pub slow_bandwidth: Option<f64>,
+    /// Look for the program's files here too (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+}
+
+/// What `advise` places as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Place {
+    /// All objects of a call stack
+    Site,
+    /// One allocation
+    Object,
+    /// 4 KiB of addresses
+    Page,
+}
+
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorOptions {
@@ -314,6 +364,28 @@ fn granule(text: &str) -> Result<u32, String> {
     }
 }
 
+fn size(text: &str) -> Result<u64, String> {
+    let bad = || format!("'{text}' is no size (bytes, or with K, M, G, T)");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KIB" => 10,
+        "M" | "MIB" => 20,
+        "G" | "GIB" => 30,
+        "T" | "TIB" => 40,
+        _ => return Err(bad()),
+    };
+    let number: u64 = digits.parse().map_err(|_| bad())?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("'{text}' is too large"))
+}
+
+/// Above zero, and not so large that products overflow.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| (1e-9..=1e12).contains(number));
+    number.ok_or_else(|| format!("'{text}' is no number above 0"))
+}
+
 /// Checked as the runtime will read it, and handed on as it was given.
 fn watch(spec: &str) -> Result<String, String> {
     Watch::parse(spec).map(|_| spec.to_owned())
@@ -327,6 +399,18 @@ mod tests {
     fn command_line_is_well_formed() {
         use clap::CommandFactory;
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_factors() {
+        assert_eq!((size("64M"), size("4096"), size("1tib")), (Ok(64 << 20), Ok(4096), Ok(1 << 40)));
+        for bad in ["", "M", "-1", "1.5G", "1X", "99999999999999999999", "18446744073709551615K"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!((factor("1.5"), factor("80")), (Ok(1.5), Ok(80.0)));
+        for bad in ["", "0", "-1", "nan", "inf", "1e99"] {
+            assert!(factor(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
