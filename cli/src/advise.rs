@@ -48,4 +48,4 @@ pub fn advise(options: &AdviseOptions) -> Result<u8, Failure> {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

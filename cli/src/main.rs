@@ -6,6 +6,8 @@ mod diff;
 mod doctor;
 mod export;
 mod failure;
+#[cfg(test)]
+mod hostile;
 mod input;
 mod library;
 mod machine;

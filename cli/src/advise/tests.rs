@@ -190,3 +190,25 @@ proptest! {
         prop_assert!(plan.random <= bound * (1.0 + 1e-9) + 1e-6);
     }
 }
+
+/// Whether the file can be read, after having checked that advice on it does not panic, for budgets of all sizes.
+pub fn survives(path: &std::path::Path, by: &str) -> bool {
+    let by = match by {
+        "site" => Place::Site,
+        "object" => Place::Object,
+        _ => Place::Page,
+    };
+    [0, 4096, u64::MAX].into_iter().all(|fast_bytes| {
+        let options =
+            AdviseOptions { path: path.to_owned(), slow_latency: Some(9.0), ..options(by, fast_bytes) };
+        let Ok(mut gathered) = Gathered::read(&options) else { return false };
+        let plan = Plan::new(&mut gathered, &options);
+        let mut stacks = Stacks::new(&gathered.report);
+        let text = text::text(&plan, &gathered, &mut stacks, &options, 80);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80 && !line.chars().any(char::is_control)),
+            "{text}"
+        );
+        serde_json::from_str::<Value>(&hints::hints(&plan, &gathered, &mut stacks, &options)).is_ok()
+    })
+}

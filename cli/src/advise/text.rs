@@ -109,7 +109,10 @@ fn table(
     }
     let sites: HashMap<u32, &Site> = gathered.report.sites.iter().map(|site| (site.id, site)).collect();
     let (mut rows, mut so_far) = (Vec::new(), 0.0);
-    for &index in plan.choice.chosen.iter().take(options.n) {
+    let mut order = plan.choice.chosen.clone();
+    // People look for the largest share first.
+    order.sort_by(|&a, &b| plan.items[b].thing.worth.total_cmp(&plan.items[a].thing.worth).then(a.cmp(&b)));
+    for &index in order.iter().take(options.n) {
         let item = &plan.items[index];
         so_far += item.thing.worth;
         let room = item.thing.room.peak();

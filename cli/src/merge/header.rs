@@ -129,12 +129,16 @@ fn config<H>(reports: &[Report<H>]) -> Config {
     Config {
         mode: joined(reports, |report| &report.config.mode),
         access: common(reports, |report| report.config.access.clone(), "rw".into()),
-        watch: joined(reports, |report| &report.config.watch),
+        watch: common(reports, |report| report.config.watch.clone(), joined(reports, watched)),
         granule: of(|report| report.config.granule),
         depth: u32::try_from(of(|report| report.config.depth.into())).unwrap_or(u32::MAX),
         interval_ms: common(reports, |report| report.config.interval_ms, 0),
         view: joined(reports, |report| &report.config.view),
     }
+}
+
+fn watched<H>(report: &Report<H>) -> &str {
+    if report.config.watch.is_empty() { "all" } else { &report.config.watch }
 }
 
 fn host<H>(reports: &[Report<H>]) -> Host {
