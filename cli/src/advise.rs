@@ -6,8 +6,8 @@
 //! - [`traffic`]: reads and writes, and what they are worth.
 //! - [`knapsack`]: what fits, by worth for each byte and slice.
 //! - [`oracle`]: what no placement can exceed.
-//! - [`gather`]: reads a report into the two above.
 //! - [`pages`]: heat by page.
+//! - [`gather`]: reads a report: what its sites and objects need, and the oracle.
 //! - [`items`]: sites, objects or pages as things to place.
 //! - [`tiers`]: two memories.
 //! - [`plan`]: the advice as a whole.

@@ -1,5 +1,5 @@
-//! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `doctor` tells
-//! what this machine can do.
+//! The `thermalloc` program: `run` starts a program under the monitor, `top` shows what a heat.json says, `export`,
+//! `diff`, `merge` and `advise` make other things of it, `doctor` tells what this machine can do.
 
 mod advise;
 mod diff;

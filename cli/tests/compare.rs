@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FIXTURES: [&str; 5] = ["sqlite3", "python3", "memcached", "redis", "service"];
+const FIXTURES: [&str; 6] = ["sqlite3", "python3", "memcached", "redis", "service", "planted"];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"))
@@ -150,7 +150,7 @@ fn merged_totals_add_up_and_every_command_reads_the_result() {
     }
     let sites = |report: &Value| report["sites"].as_array().unwrap().len();
     assert!(
-        sites(&merged) <= parts[..5].iter().map(sites).sum(),
+        sites(&merged) <= parts[..FIXTURES.len()].iter().map(sites).sum(),
         "the same process twice has no more sites than once"
     );
     for arguments in [
@@ -194,4 +194,30 @@ fn advice_is_between_chance_and_the_oracle() {
             assert!(fast.clone().count() > 0 && fast.clone().count() < items.len(), "{name} {by}");
         }
     }
+}
+
+/// What tests/fixtures/planted.c does: `hot` is read 20 times as often as anything else.
+#[test]
+fn advice_names_what_was_planted() {
+    let sandbox = Sandbox::new();
+    let path = fixture("planted");
+    let first = |by: &str, size: &str, more: &[&str]| {
+        let arguments =
+            ["advise", path.to_str().unwrap(), "--by", by, "--fast-bytes", size, "--hints", "hints.json"];
+        thermalloc(&sandbox, &[&arguments, more].concat());
+        let hints = read(&sandbox.path("hints.json"));
+        let item = hints[format!("{by}s")][0].clone();
+        let site = &read(&path)["sites"]
+            .as_array()
+            .unwrap()
+            .clone()
+            .into_iter()
+            .find(|site| site["id"] == item["site"]);
+        let frame = site.as_ref().unwrap()["frames"][0].as_u64().unwrap() as usize;
+        read(&path)["names"][frame][0]["function"].as_str().unwrap().to_owned()
+    };
+    for by in ["site", "object", "page"] {
+        assert_eq!(first(by, "4K", &[]), "hot", "{by}");
+    }
+    assert_eq!(first("site", "8K", &["--write-cost", "20"]), "written");
 }

@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const FIXTURES: [&str; 5] = ["sqlite3", "python3", "memcached", "redis", "service"];
+const FIXTURES: [&str; 6] = ["sqlite3", "python3", "memcached", "redis", "service", "planted"];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{name}.json"))
@@ -321,13 +321,13 @@ for table, column in [("sites", "reads"), ("objects", "size"), ("timeline", "wri
         assert str(arrow.schema.field("reads").type) == "uint64" and str(arrow.schema.field("stack").type) == "string"
     if table == "objects":
         assert arrow["free_ns"].to_pylist() == [int(row["free_ns"]) if row["free_ns"] else None for row in rows]
-    duck = duckdb.sql(f"select count(*), sum({column})::ubigint from 't.{table}.parquet'").fetchone()
-    text = duckdb.sql(f"select count(*), sum({column})::ubigint from read_csv('t.{table}.csv')").fetchone()
+    duck = duckdb.sql(f"select count(*), sum({column})::ubigint from 't.{table}.parquet'").fetchall()[0]
+    text = duckdb.sql(f"select count(*), sum({column})::ubigint from read_csv('t.{table}.csv')").fetchall()[0]
     own = (len(rows), sum(int(row[column]) for row in rows))
     assert tuple(duck) == tuple(text) == own == (arrow.num_rows, sum(arrow[column].to_pylist())), (duck, text, own)
     result[table] = own
 join = "select sum(o.reads)::ubigint from 't.objects.parquet' o join 't.sites.parquet' s using (pid, start_unix_ns, site)"
-result["join"] = duckdb.sql(join).fetchone()[0]
+result["join"] = duckdb.sql(join).fetchall()[0][0]
 print(json.dumps(result))
 "#;
 
@@ -372,6 +372,32 @@ fn duckdb_and_pyarrow_read_the_tables() {
         assert_eq!(read["objects"], serde_json::json!([objects.len(), of_objects("size")]));
         assert_eq!(read["join"], of_objects("reads"), "{name}");
     }
+}
+
+/// What tests/fixtures/planted.c does, counted by hand.
+#[test]
+fn planted_heat_is_where_it_was_planted() {
+    let sandbox = Sandbox::new();
+    let folded = export(&sandbox, "planted", &["--format", "folded"]);
+    let weight = |function: &str| {
+        let lines = lines(&folded.stdout);
+        let ending =
+            |line: &String| Some(line.split_once(&format!(";main;{function} "))?.1.parse::<u64>().unwrap());
+        lines.iter().find_map(ending)
+    };
+    let accesses = ["hot", "shared", "written", "cold", "untouched"].map(weight);
+    assert_eq!(accesses, [Some(40_064), Some(4_064), Some(8_000), Some(200), None]);
+    let csv = export(&sandbox, "planted", &["--format", "csv"]);
+    let table = lines(&csv.stdout);
+    let column = |name: &str| table[0].split(',').position(|column| column == name).expect(name);
+    let value = |function: &str, name: &str| {
+        let row = table.iter().map(|row| row.split(',').collect::<Vec<_>>());
+        row.clone().find(|row| row[column("function")] == function).unwrap()[column(name)].to_owned()
+    };
+    assert_eq!((value("written", "reads"), value("written", "writes")), ("0".into(), "8000".into()));
+    assert_eq!((value("untouched", "reads"), value("untouched", "writes")), ("0".into(), "0".into()));
+    assert_eq!((value("shared", "max_threads"), value("hot", "max_threads")), ("2".into(), "1".into()));
+    assert_eq!((value("hot", "file"), value("hot", "bytes")), ("/src/planted.c".into(), "4096".into()));
 }
 
 #[test]
