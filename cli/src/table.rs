@@ -1,5 +1,6 @@
 //! Columns and text in a given width.
 
+use crate::symbols::Function;
 use std::env;
 use std::fmt::Write;
 use std::io::{IsTerminal, stdout};
@@ -65,6 +66,19 @@ pub struct Label {
 }
 
 impl Label {
+    /// `function file:line (module)`; the module only where the name does not say it. `None`: a call stack that is unknown.
+    pub fn of(function: Option<&Function>) -> Self {
+        let Some(function) = function else {
+            return Self { name: "(unknown call stack)".into(), place: String::new() };
+        };
+        let place = match (function.file.is_empty(), function.known) {
+            (_, false) => String::new(),
+            (true, true) => format!("({})", function.module),
+            (false, true) => format!("{} ({})", function.place(), function.module),
+        };
+        Self { name: function.name.clone(), place }
+    }
+
     /// In at most `width` characters.
     fn fit(&self, width: usize) -> String {
         let (name, place) = (self.name.chars().count(), self.place.chars().count());

@@ -1,8 +1,11 @@
 //! `thermalloc export` on reports of real programs, each format checked by a reader that shares no code with the writer.
 
 mod common;
+#[path = "common/protobuf.rs"]
+mod protobuf;
 
 use common::{PROGRAM, Sandbox, lines, run};
+use protobuf::{fields, messages, number, numbers};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs;
@@ -172,68 +175,6 @@ fn the_viewer_of_valgrind_builds_its_tree() {
         let expected = ["bytes", "read_bytes", "write_bytes"].map(|key| sum(&report, &[key]));
         assert_eq!(totals, expected, "{name}");
     }
-}
-
-/// A field of a protocol buffer: its number, and a number or bytes.
-enum Field<'a> {
-    Number(u64, u64),
-    Bytes(u64, &'a [u8]),
-}
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().unwrap();
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            break;
-        }
-    }
-    number
-}
-
-/// The fields of a message, by the encoding's own rules.
-fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
-    let mut fields = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes);
-        match key & 7 {
-            0 => fields.push(Field::Number(key >> 3, varint(&mut bytes))),
-            2 => {
-                let length = varint(&mut bytes) as usize;
-                let (content, rest) = bytes.split_at(length);
-                bytes = rest;
-                fields.push(Field::Bytes(key >> 3, content));
-            }
-            other => panic!("wire type {other}"),
-        }
-    }
-    fields
-}
-
-fn numbers(mut bytes: &[u8]) -> Vec<u64> {
-    let mut numbers = Vec::new();
-    while !bytes.is_empty() {
-        numbers.push(varint(&mut bytes));
-    }
-    numbers
-}
-
-fn messages<'a>(fields: &[Field<'a>], wanted: u64) -> Vec<&'a [u8]> {
-    let content = |field: &Field<'a>| match field {
-        Field::Bytes(number, bytes) if *number == wanted => Some(*bytes),
-        _ => None,
-    };
-    fields.iter().filter_map(content).collect()
-}
-
-fn number(fields: &[Field<'_>], wanted: u64) -> u64 {
-    let value = |field: &Field<'_>| match field {
-        Field::Number(number, value) if *number == wanted => Some(*value),
-        _ => None,
-    };
-    fields.iter().find_map(value).unwrap_or(0)
 }
 
 #[test]

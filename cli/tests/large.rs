@@ -1,4 +1,4 @@
-//! Exports of a large report: within 1.5 GiB of address space, whatever the format. THERMALLOC_LARGE_MB sets its size (40 otherwise);
+//! Exports of a large report: within 1.5 GiB of address space, whatever the format. THERMALLOC_LARGE_MB sets its size (20 otherwise);
 //! with 200, each should take less than 20 s, which the test prints.
 
 mod common;
@@ -73,7 +73,7 @@ fn large_report(path: &Path, size: u64) -> Facts {
 #[test]
 fn exports_of_a_large_report() {
     let megabytes =
-        std::env::var("THERMALLOC_LARGE_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+        std::env::var("THERMALLOC_LARGE_MB").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let sandbox = Sandbox::new();
     let facts = large_report(&sandbox.path("heat.json"), megabytes * 1_000_000);
     for arguments in [

@@ -1,7 +1,6 @@
 //! Reads a report: twice, for what its objects are compared with stands behind them in the file.
 
-use super::axis::Axis;
-use super::items::Listed;
+use super::axis::{Axis, Span};
 use super::oracle::Oracle;
 use super::pages::Pages;
 use super::traffic::Traffic;
@@ -47,6 +46,32 @@ pub struct OfSite {
     pub traffic: Traffic,
     /// Bytes of those that live in each slice; empty if sites are not placed.
     pub slices: Vec<u64>,
+}
+
+/// A listed object without its heat.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Where it begins.
+    pub addr: u64,
+    /// In bytes.
+    pub size: u64,
+    /// Id of its site.
+    pub site: u32,
+    /// When it was allocated, in ns.
+    pub alloc_ns: u64,
+    /// When it was freed.
+    pub free_ns: Option<u64>,
+    /// Its accesses.
+    pub traffic: Traffic,
+    /// When it lives.
+    pub span: Span,
+}
+
+impl Listed {
+    fn new(object: &Object, traffic: Traffic, span: Span) -> Self {
+        let &Object { addr, size, site, alloc_ns, free_ns, .. } = object;
+        Self { addr, size, site, alloc_ns, free_ns, traffic, span }
+    }
 }
 
 impl Gathered {

@@ -1,37 +1,10 @@
 //! Sites, objects or pages as things to place.
 
-use super::axis::Span;
-use super::gather::Gathered;
+use super::gather::{Gathered, Listed};
 use super::knapsack::{Room, Thing};
 use super::traffic::Traffic;
 use crate::options::Place;
-use thermalloc_format::{Object, Site};
-
-/// A listed object without its heat.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// Where it begins.
-    pub addr: u64,
-    /// In bytes.
-    pub size: u64,
-    /// Id of its site.
-    pub site: u32,
-    /// When it was allocated, in ns.
-    pub alloc_ns: u64,
-    /// When it was freed.
-    pub free_ns: Option<u64>,
-    /// Its accesses.
-    pub traffic: Traffic,
-    span: Span,
-}
-
-impl Listed {
-    /// Keeps what is needed of an object.
-    pub fn new(object: &Object, traffic: Traffic, span: Span) -> Self {
-        let &Object { addr, size, site, alloc_ns, free_ns, .. } = object;
-        Self { addr, size, site, alloc_ns, free_ns, traffic, span }
-    }
-}
+use thermalloc_format::Site;
 
 /// What is placed.
 #[derive(Clone, Debug)]

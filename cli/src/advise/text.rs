@@ -6,7 +6,7 @@ use super::plan::Plan;
 use super::tiers::Tiers;
 use super::traffic::Traffic;
 use crate::options::{AdviseOptions, Place};
-use crate::symbols::{Function, Stacks, printable};
+use crate::symbols::{Stacks, printable};
 use crate::table::{Column, Label, Row, render, shorten, wrap};
 use crate::units::{bytes, bytes_with_unit, count, duration, heat};
 use std::collections::HashMap;
@@ -127,7 +127,7 @@ fn table(
         ];
         cells.extend(address(item, gathered).map(|address| format!("{address:#x}")));
         let site = site(item, gathered, &sites);
-        let label = label(site.and_then(|site| stacks.telling(site)));
+        let label = Label::of(site.and_then(|site| stacks.telling(site)));
         rows.push(Row { cells, label, details: Vec::new() });
     }
     let rest = plan.choice.chosen.len() - rows.len();
@@ -155,16 +155,5 @@ fn site<'a>(item: &Item, gathered: &'a Gathered, sites: &HashMap<u32, &'a Site>)
         What::Site(index) => gathered.report.sites.get(index),
         What::Object(index) => sites.get(&gathered.objects[index].site).copied(),
         What::Page(_, site) => sites.get(&site).copied(),
-    }
-}
-
-fn label(function: Option<&Function>) -> Label {
-    let Some(function) = function else {
-        return Label { name: "(unknown call stack)".into(), place: String::new() };
-    };
-    let place = if function.file.is_empty() { function.module.clone() } else { function.place() };
-    Label {
-        name: function.name.clone(),
-        place: if function.known { format!("({place})") } else { String::new() },
     }
 }

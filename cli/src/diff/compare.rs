@@ -3,6 +3,7 @@
 use crate::measure::{add, weight};
 use crate::options::{DiffOptions, Weight};
 use crate::symbols::{Function, Identity, Stacks, printable};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 use thermalloc_format::{Report, Site, Totals};
@@ -136,10 +137,7 @@ impl Comparison {
             let shown = old_stacks.telling(&old_side.sum).cloned();
             changes.push(Change { kind: Kind::Went, stack, shown, old: Some(old_side), new: None });
         }
-        changes.sort_by(|a, b| {
-            let size = |change: &Change| change.difference().abs();
-            size(b).total_cmp(&size(a)).then_with(|| a.stack.cmp(&b.stack))
-        });
+        changes.sort_by(by_size);
         let mut comparison = Self {
             old: old_run,
             new: new_run,
@@ -229,6 +227,12 @@ fn sides<H>(report: &Report<H>, stacks: &mut Stacks<'_>, by: Weight, scale: f64)
     }
     sides.values_mut().for_each(|side| side.value = weight(&side.sum, by) as f64 / scale);
     sides
+}
+
+/// Largest change first.
+fn by_size(a: &Change, b: &Change) -> Ordering {
+    let size = |change: &Change| change.difference().abs();
+    size(b).total_cmp(&size(a)).then_with(|| a.stack.cmp(&b.stack))
 }
 
 fn kind(old: Option<&Side>, new: &Side, threshold_percent: u32) -> Kind {

@@ -1,7 +1,6 @@
 //! The comparison as tables for a terminal.
 
 use super::compare::{Change, Comparison, Kind, Run};
-use crate::symbols::Function;
 use crate::table::{Column, Label, Row, render, shorten, wrap};
 use crate::units::{bytes_with_unit, count, duration, heat};
 use thermalloc_format::Site;
@@ -72,7 +71,7 @@ fn table(comparison: &Comparison, changes: &[&Change], width: usize) -> String {
             bytes(change.old.as_ref().map(|side| &side.sum)),
             bytes(change.new.as_ref().map(|side| &side.sum)),
         ],
-        label: label(change.shown.as_ref()),
+        label: Label::of(change.shown.as_ref()),
         details: Vec::new(),
     };
     let rows: Vec<Row> = changes.iter().map(row).collect();
@@ -102,16 +101,4 @@ fn per_byte(site: Option<&Site>) -> String {
 
 fn bytes(site: Option<&Site>) -> String {
     site.map_or("-".into(), |site| crate::units::bytes(site.bytes))
-}
-
-fn label(function: Option<&Function>) -> Label {
-    let Some(function) = function else {
-        return Label { name: "(unknown call stack)".into(), place: String::new() };
-    };
-    let place = match (function.known, function.file.is_empty()) {
-        (false, _) => String::new(),
-        (true, true) => format!("({})", function.module),
-        (true, false) => format!("{} ({})", function.place(), function.module),
-    };
-    Label { name: function.name.clone(), place }
 }

@@ -3,7 +3,7 @@
 use super::rank::{First, Measures};
 use super::strip;
 use crate::options::{By, TopOptions};
-use crate::symbols::{Function, Stacks};
+use crate::symbols::Stacks;
 use crate::table::{Column, Label, Row, render, wrap};
 use crate::units::{bytes, count, heat};
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ fn sites(report: &Report, options: &TopOptions, width: usize, stacks: &mut Stack
             threads(site.max_threads),
             site.id.to_string(),
         ],
-        label: site_label(site, stacks),
+        label: Label::of(stacks.telling(site)),
         details: details(site, options, stacks),
     };
     let rows: Vec<Row> = first.into_vec().into_iter().map(row).collect();
@@ -118,7 +118,7 @@ fn objects(report: &Report, options: &TopOptions, width: usize, stacks: &mut Sta
         let site = sites.get(&object.site);
         Row {
             cells,
-            label: site.map_or_else(unknown_site, |site| site_label(site, stacks)),
+            label: Label::of(site.and_then(|site| stacks.telling(site))),
             details: site.map(|site| details(site, options, stacks)).unwrap_or_default(),
         }
     };
@@ -163,27 +163,9 @@ fn class_measures(class: &Class) -> Measures {
     Measures { reads: class.reads, writes: class.writes, bytes }
 }
 
-fn site_label(site: &Site, stacks: &mut Stacks<'_>) -> Label {
-    stacks.telling(site).map_or_else(unknown_site, label)
-}
-
-fn unknown_site() -> Label {
-    Label { name: "(unknown call stack)".into(), place: String::new() }
-}
-
-/// `function file:line (module)`; the module only where the name does not say it.
-fn label(function: &Function) -> Label {
-    let place = match (function.file.is_empty(), function.known) {
-        (_, false) => String::new(),
-        (true, true) => format!("({})", function.module),
-        (false, true) => format!("{} ({})", function.place(), function.module),
-    };
-    Label { name: function.name.clone(), place }
-}
-
 fn details(site: &Site, options: &TopOptions, stacks: &mut Stacks<'_>) -> Vec<Label> {
     if !options.stacks {
         return Vec::new();
     }
-    stacks.functions(site).into_iter().map(label).collect()
+    stacks.functions(site).into_iter().map(|function| Label::of(Some(function))).collect()
 }
