@@ -28,7 +28,7 @@ demo: build ## memcached under the monitor, with a load; ends with its hottest s
 	CARGO_TARGET_DIR=$(target) bench-memcached/demo
 
 test: packages build ## every test, after installing what they need (tests/packages.txt)
-	REQUIRE_MEMCACHED=1 REQUIRE_DH_VIEW=1 REQUIRE_PYTHON_READERS=1 THERMALLOC_TEST_BIN=$(abspath $(release)) CARGO_TARGET_DIR=$(abspath $(target)) \
+	REQUIRE_MEMCACHED=1 REQUIRE_DH_VIEW=1 REQUIRE_CHROMIUM=1 REQUIRE_PYTHON_READERS=1 THERMALLOC_TEST_BIN=$(abspath $(release)) CARGO_TARGET_DIR=$(abspath $(target)) \
 	    THERMALLOC_TEST_SERVICE=$(abspath $(release)/examples/service) \
 	    THERMALLOC_FUZZ_SECONDS=$(or $(THERMALLOC_FUZZ_SECONDS),20) PROPTEST_CASES=$(or $(PROPTEST_CASES),300) \
 	    $(CARGO) test --workspace --exclude thermalloc-tests --profile checked $(plugin) --no-fail-fast

@@ -2,6 +2,7 @@
 //! report, pass by one at a time. They come before the code addresses, so whoever needs both reads twice.
 
 use crate::failure::Failure;
+use crate::progress::Watched;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
@@ -71,7 +72,7 @@ fn whole<'de, T: Deserialize<'de>, F: FnMut(T), H>(
 
 fn from_file<H>(
     path: &Path,
-    parse: impl FnOnce(BufReader<File>) -> serde_json::Result<Report<H>>,
+    parse: impl FnOnce(BufReader<Watched>) -> serde_json::Result<Report<H>>,
 ) -> Result<Report<H>, Failure> {
     checked(path, parse).map_err(|problem| {
         let error = ReadError { path: path.to_owned(), problem };
@@ -81,9 +82,9 @@ fn from_file<H>(
 
 fn checked<H>(
     path: &Path,
-    parse: impl FnOnce(BufReader<File>) -> serde_json::Result<Report<H>>,
+    parse: impl FnOnce(BufReader<Watched>) -> serde_json::Result<Report<H>>,
 ) -> Result<Report<H>, Problem> {
-    let mut reader = BufReader::with_capacity(BUFFER, File::open(path).map_err(Problem::Io)?);
+    let mut reader = BufReader::with_capacity(BUFFER, Watched::open(path).map_err(Problem::Io)?);
     if at_end(&mut reader).map_err(Problem::Io)? {
         return Err(Problem::Empty);
     }

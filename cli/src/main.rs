@@ -4,17 +4,22 @@
 mod advise;
 mod diff;
 mod doctor;
+mod examples;
 mod export;
 mod failure;
 #[cfg(test)]
 mod hostile;
 mod input;
 mod library;
+mod live;
 mod machine;
+mod manual;
 mod measure;
 mod merge;
 mod options;
 mod output;
+mod progress;
+mod report;
 mod run;
 mod symbols;
 mod table;
@@ -44,10 +49,16 @@ fn main() -> ExitCode {
 fn act(action: Action) -> Result<u8, Failure> {
     match action {
         Action::Run(options) => run::run(&options),
-        Action::Top(options) => top::top(&options),
+        Action::Top(options) => match options.pid {
+            Some(pid) => live::follow(pid, &options),
+            None => top::top(&options),
+        },
+        Action::Report(options) => report::report(&options),
         Action::Export(options) => export::export(&options),
         Action::Diff(options) => diff::diff(&options),
         Action::Merge(options) => merge::merge(&options),
+        Action::Man(options) => manual::man(&options),
+        Action::Completions(options) => manual::completions(&options),
         Action::Advise(options) => advise::advise(&options),
         Action::Doctor(options) => doctor::doctor(&options),
     }

@@ -1,12 +1,15 @@
 //! The command line, with every value checked as it is parsed.
 
+mod pages;
 mod reports;
 
+use crate::examples;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use thermalloc_format::Watch;
 
+pub use pages::{CompletionsOptions, ManOptions, ReportOptions};
 pub use reports::{
     AdviseOptions, Align, DiffFormat, DiffOptions, ExportFormat, ExportOptions, ExportTable, MergeOptions,
     Place, Weight,
@@ -24,19 +27,35 @@ pub struct Options {
 #[derive(Subcommand)]
 pub enum Action {
     /// Run a program under the monitor; its report goes to heat.PID.json
+    #[command(after_help = examples::RUN)]
     Run(Box<RunOptions>),
-    /// Show the hottest sites, classes or objects of a report
+    /// Show the hottest sites, classes or objects of a report, or of a running program
+    #[command(after_help = examples::TOP)]
     Top(TopOptions),
+    /// Make one HTML page of reports: heat maps, placement curves, flame graphs, tables
+    #[command(after_help = examples::REPORT)]
+    Report(ReportOptions),
     /// Write a report in a format that other tools read: dhat, pprof, csv, folded, parquet
+    #[command(after_help = examples::EXPORT)]
     Export(ExportOptions),
     /// Compare two runs by the call stacks that allocate: hotter, colder, appeared, went
+    #[command(after_help = examples::DIFF)]
     Diff(DiffOptions),
     /// Make one report of several: processes of a program, or hosts
+    #[command(after_help = examples::MERGE)]
     Merge(MergeOptions),
     /// Say what to put into a fast memory of a given size, and what that brings
+    #[command(after_help = examples::ADVISE)]
     Advise(AdviseOptions),
     /// Tell what this machine can do, and why not
+    #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorOptions),
+    /// Write the man pages
+    #[command(after_help = examples::MAN)]
+    Man(ManOptions),
+    /// Write a completion script for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(CompletionsOptions),
 }
 
 /// Options of `run`. What is not given is left to the environment (THERMALLOC_*), then to the runtime's defaults.
@@ -93,7 +112,12 @@ const MAX_DEPTH: i64 = 64;
 #[derive(Debug, Args)]
 pub struct TopOptions {
     /// The report
-    pub path: PathBuf,
+    #[arg(required_unless_present = "pid")]
+    pub path: Option<PathBuf>,
+    /// Follow a running program by the reports that it writes with 'run --interval MS': what is hottest now, in a terminal
+    /// until q is pressed
+    #[arg(long, value_name = "PID", conflicts_with_all = ["by", "stacks"])]
+    pub pid: Option<u32>,
     /// What a line stands for
     #[arg(long, value_enum, default_value_t = By::Site)]
     pub by: By,

@@ -22,7 +22,10 @@ use thermalloc_format::Report;
 
 /// Prints the table.
 pub fn top(options: &TopOptions) -> Result<u8, Failure> {
-    let report = load::load(options)?;
+    let Some(path) = &options.path else {
+        return Err(Failure::own("no report is given; name one, or a process with --pid"));
+    };
+    let report = load::load(path, options)?;
     let text = render(&report, options, terminal_width());
     match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

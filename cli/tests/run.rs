@@ -113,7 +113,7 @@ fn bad_options_are_refused_with_one_line() {
         refused(&run(sandbox.run(arguments)), 2, &[word]);
     }
     let mut unknown = Command::new(common::PROGRAM);
-    refused(&run(unknown.arg("report")), 2, &["report"]);
+    refused(&run(unknown.arg("repot")), 2, &["repot"]);
 }
 
 #[test]

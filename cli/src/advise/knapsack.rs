@@ -40,9 +40,11 @@ impl Room {
     fn take(&self, used: &mut [u64]) {
         match self {
             Self::Span(span, bytes) => {
-                used[span.first..=span.last].iter_mut().for_each(|used| *used += bytes)
+                used[span.first..=span.last].iter_mut().for_each(|used| *used = used.saturating_add(*bytes))
             }
-            Self::Slices(slices) => used.iter_mut().zip(slices).for_each(|(used, bytes)| *used += bytes),
+            Self::Slices(slices) => {
+                used.iter_mut().zip(slices).for_each(|(used, bytes)| *used = used.saturating_add(*bytes))
+            }
         }
     }
 }

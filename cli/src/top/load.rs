@@ -4,11 +4,11 @@ use super::rank::{First, Measures};
 use crate::failure::Failure;
 use crate::input::{self, Histograms};
 use crate::options::{By, TopOptions};
+use std::path::Path;
 use thermalloc_format::{Object, Report};
 
 /// The report, with no more than the objects to be shown, in their order.
-pub fn load(options: &TopOptions) -> Result<Report, Failure> {
-    let path = options.path.as_path();
+pub fn load(path: &Path, options: &TopOptions) -> Result<Report, Failure> {
     if options.by != By::Object {
         return input::without_objects(path, Histograms::Drop);
     }

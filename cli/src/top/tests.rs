@@ -5,13 +5,12 @@ use crate::options::{By, Sort};
 use crate::table::LEAST_WIDTH;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 const BY: [By; 3] = [By::Site, By::Class, By::Object];
 const SORTS: [Sort; 5] = [Sort::Accesses, Sort::Reads, Sort::Writes, Sort::Bytes, Sort::Heat];
 
 fn options(by: By, sort: Sort, n: usize) -> TopOptions {
-    TopOptions { path: PathBuf::new(), by, sort, n, stacks: true }
+    TopOptions { path: None, pid: None, by, sort, n, stacks: true }
 }
 
 fn sample() -> Value {
