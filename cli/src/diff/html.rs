@@ -35,20 +35,20 @@ fn runs(comparison: &Comparison) -> String {
         let totals = &run.totals;
         let cells = [
             run.path.clone(),
-            run.command.clone(),
             duration(run.elapsed_ns),
             count(totals.reads),
             count(totals.writes),
             count(totals.allocs),
             bytes_with_unit(totals.bytes),
             bytes_with_unit(totals.peak_live_bytes),
+            run.command.clone(),
         ];
         let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
         format!("<tr><th scope=row>{name}</th>{cells}</tr>\n")
     };
     format!(
-        "<table><thead><tr><th></th><th>report</th><th>program</th><th>time</th><th>reads</th><th>writes</th>\
-         <th>allocations</th><th>allocated</th><th>peak</th></tr></thead><tbody>\n{}{}</tbody></table>\n",
+        "<table><thead><tr><th></th><th>report</th><th>time</th><th>reads</th><th>writes</th>\
+         <th>allocations</th><th>allocated</th><th>peak</th><th>program</th></tr></thead><tbody>\n{}{}</tbody></table>\n",
         row("old", &comparison.old),
         row("new", &comparison.new)
     )

@@ -119,9 +119,20 @@ fn program<H>(reports: &[Report<H>], shifts: &Shifts) -> Program {
         ppid: common(reports, |report| report.program.ppid, 0),
         start_unix_ns: shifts.start_unix_ns,
         elapsed_ns: shifts.end(),
+        watched_ns: watched_ns(reports, shifts.end()),
         end: common(reports, |report| report.program.end, End::Unknown),
         status: common(reports, |report| report.program.status, 0),
     }
+}
+
+/// The share of the runs' time that was watched, of the common axis's time; `None` if no report says it.
+fn watched_ns<H>(reports: &[Report<H>], elapsed: u64) -> Option<u64> {
+    let programs = || reports.iter().map(|report| &report.program);
+    programs().find(|program| program.watched_ns.is_some())?;
+    let sum = |of: fn(&Program) -> u64| programs().map(|program| of(program) as f64).sum::<f64>();
+    let all = sum(|program| program.elapsed_ns);
+    let watched = sum(|program| program.watched_ns.unwrap_or(program.elapsed_ns));
+    Some(if all > 0.0 { (elapsed as f64 * (watched / all).min(1.0)) as u64 } else { 0 })
 }
 
 fn config<H>(reports: &[Report<H>]) -> Config {

@@ -84,6 +84,15 @@ fn the_same_code_in_two_processes_is_one_site() {
 }
 
 #[test]
+fn the_share_of_time_that_was_watched_stays() {
+    let (mut a, b) = (report(0x5000, 0, &[(1, 10)]), report(0x9000, 0, &[(1, 4)]));
+    assert_eq!(merge(&[a.clone(), b.clone()], &options(9)).program.watched_ns, None);
+    a.program.watched_ns = Some(500);
+    // The other says nothing: it was watched all the time.
+    assert_eq!(merge(&[a, b], &options(9)).program.watched_ns, Some(750));
+}
+
+#[test]
 fn different_builds_meet_by_name() {
     let named = |mut report: Report, build: &str| {
         report.modules[0].build_id = build.into();
