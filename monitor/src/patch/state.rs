@@ -250,9 +250,13 @@ impl State {
         }
         for ip in [at, site] {
             if let Err(why) = self.patch(ip) {
-                self.refused.insert(ip, Refusal { why, faults: 0 });
+                self.refuse(ip, why);
             }
         }
+    }
+
+    fn refuse(&mut self, ip: u64, why: &'static str) {
+        self.refused.insert(ip, Refusal { why, faults: 0 });
     }
 
     /// Whether it is known what module an address is code of, or that it is none's.
@@ -264,7 +268,7 @@ impl State {
     pub fn add_zone(&mut self, ip: u64, mappings: &[Range<usize>]) {
         let code = match Self::code_for_zone(ip, mappings) {
             Ok(code) => code,
-            Err(why) => return drop(self.refused.insert(ip, Refusal { why, faults: 0 })),
+            Err(why) => return self.refuse(ip, why),
         };
         if let Some(zone) = Zone::new(code.clone()) {
             return self.zones.push(zone);
@@ -272,7 +276,7 @@ impl State {
         // Its neighbours have taken what there is: it shares.
         match self.zones.iter_mut().max_by_key(|zone| zone.reach(&code)) {
             Some(zone) if zone.reach(&code) >= LEAST_SHARED => zone.codes.push(code),
-            _ => drop(self.refused.insert(ip, Refusal { why: "no room near its module", faults: 0 })),
+            _ => self.refuse(ip, "no room near its module"),
         }
     }
 
