@@ -12,6 +12,7 @@
 
 use super::door::Door;
 use crate::access::{self, By};
+use crate::clock;
 use crate::control;
 use crate::frame::{DIRECTION_FLAG, Frame};
 use crate::kernel_call;
@@ -246,6 +247,8 @@ fn returned(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site)
     door.set_registers(registers);
     door.set_clobbered(site.next);
     door.leave_to(site.land);
+    // A server may never allocate: this is how its heat gets its times.
+    thread.collect_on_time(clock::now());
 }
 
 /// Charges an instruction's accesses, and lets it run redirected: if all of them are the heap's.
