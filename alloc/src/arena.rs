@@ -148,8 +148,11 @@ pub(crate) fn map_file(fd: i32, base: usize, len: usize) -> Result<(), Errno> {
     // SAFETY: the arena is ours; in a fork's child, the file holds a copy of what was mapped.
     unsafe {
         mem::map_fixed(base, len, READ_WRITE, libc::MAP_SHARED, fd, 0)?;
-        mem::map_fixed(base + len, len, READ_WRITE, libc::MAP_SHARED, fd, 0)
+        mem::map_fixed(base + len, len, READ_WRITE, libc::MAP_SHARED, fd, 0)?;
+        // A core dump would read all of the file, and so fill it: it gets what is committed, once.
+        let _ = mem::advise(base, 2 * len, libc::MADV_DONTDUMP);
     }
+    Ok(())
 }
 
 /// A memory file whose descriptor is out of the program's way.
@@ -213,6 +216,8 @@ pub(crate) fn commit(slots: Range<u32>) -> Result<(), Errno> {
         mem::protect(bits, count * size_of::<[u64; BIT_WORDS]>(), READ_WRITE)?;
         if HEAP.displacement.get() == 0 {
             mem::protect(HEAP.slot_addr(slots.start), bytes, READ_WRITE)?;
+        } else {
+            let _ = mem::advise(HEAP.slot_addr(slots.start), bytes, libc::MADV_DODUMP);
         }
     }
     Ok(())

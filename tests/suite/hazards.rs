@@ -41,7 +41,7 @@ macro_rules! hazards {
 }
 
 hazards! {
-    alarm_malloc altstack_heap channels clone_processes cpp ctor death dlopen_loop eintr exit_signals fork_busy
+    alarm_malloc altstack_heap channels clone_processes core_size cpp ctor death dlopen_loop eintr exit_signals fork_busy
     fork_isolation fork_threads futex_heap idle interval io_uring jit jmp large loader_lock many_plugins masks nested_signals odd_calls pages
     process_control raw_clone sandbox seccomp segment segv_handler spawn spawn_openings stack_memory surface
     swapcontext syscalls_files syscalls_other thread_stack_heap threads_exit timer_longjmp traps

@@ -5,7 +5,7 @@
 //! holds the lock without which it unmaps nothing.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use crate::memory;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -45,11 +45,7 @@ impl Image {
             // SAFETY: the loader's own array, alive during the callback.
             false => unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) },
         };
-        let name = match info.dlpi_name.is_null() {
-            true => String::new(),
-            // SAFETY: the loader's own string, alive during the callback.
-            false => unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy().into_owned(),
-        };
+        let name = text(info.dlpi_name as usize);
         let mut image = Self {
             name,
             base: info.dlpi_addr,
@@ -99,6 +95,27 @@ impl Image {
     fn readable(&self, at: u64) -> Option<&Segment> {
         self.segments.iter().find(|s| s.readable && s.range.contains(&at))
     }
+}
+
+/// A string of the loader's, which may lie in the heap: read in pieces there, not byte by byte, each of which would fault.
+fn text(mut at: usize) -> String {
+    const PIECE: usize = 64;
+    let mut bytes = Vec::new();
+    let mut piece = [0; PIECE];
+    while bytes.len() < libc::PATH_MAX as usize {
+        // Aligned, so that no piece reaches into a page that the string does not.
+        let into = &mut piece[..PIECE - at % PIECE];
+        if at == 0 || !memory::read(at, into) {
+            break;
+        }
+        let end = into.iter().position(|&byte| byte == 0);
+        bytes.extend_from_slice(&into[..end.unwrap_or(into.len())]);
+        if end.is_some() {
+            break;
+        }
+        at += into.len();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn segment(info: &libc::dl_phdr_info, header: &libc::Elf64_Phdr) -> Segment {
