@@ -10,6 +10,12 @@ const FAULT_NS: u64 = 4_000;
 const STEP_NS: u64 = 7_000;
 const STEP_BY_PROTECTION_NS: u64 = 15_000;
 const SYSTEM_CALL_NS: u64 = 6_000;
+/// An object's birth and death, stack included.
+const OBJECT_NS: u64 = 600;
+/// In mode `patch`: translating a site, a system call from patched code, an access that is counted inline.
+const SITE_NS: u64 = 80_000;
+const PATCHED_CALL_NS: u64 = 200;
+const INLINE_NS: u64 = 4;
 
 /// Sites named of those that mode patch could not patch.
 const UNPATCHED: usize = 5;
@@ -75,7 +81,17 @@ fn watched<H>(report: &Report<H>) -> String {
 fn overhead<H>(report: &Report<H>) -> String {
     let (totals, elapsed) = (&report.totals, report.program.elapsed_ns);
     let step = if report.config.mode == "pp" { STEP_BY_PROTECTION_NS } else { STEP_NS };
-    let work = [(totals.faults, FAULT_NS), (totals.steps, step), (totals.syscalls, SYSTEM_CALL_NS)];
+    let accesses = totals.reads.saturating_add(totals.writes);
+    let is_inline = report.config.mode == "patch";
+    let (call, access) = if is_inline { (PATCHED_CALL_NS, INLINE_NS) } else { (SYSTEM_CALL_NS, 0) };
+    let work = [
+        (totals.faults, FAULT_NS),
+        (totals.steps, step),
+        (totals.patched_sites, SITE_NS),
+        (totals.syscalls, call),
+        (totals.allocs, OBJECT_NS),
+        (accesses, access),
+    ];
     let spent = work.iter().fold(0u64, |sum, (times, ns)| sum.saturating_add(times.saturating_mul(*ns)));
     let mut text = format!(
         "{} faults, {} single steps, {} system calls taken",
@@ -86,7 +102,6 @@ fn overhead<H>(report: &Report<H>) -> String {
     if totals.patched_sites > 0 {
         text += &format!(", {} instruction sites patched", count(totals.patched_sites));
     }
-    let accesses = totals.reads.saturating_add(totals.writes);
     if let Some(each) = elapsed.checked_div(accesses) {
         text += &format!("; {} of run time for each access", duration(each));
     }
