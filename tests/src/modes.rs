@@ -1,8 +1,5 @@
 //! The modes under test, and which of them this machine can run.
 
-use crate::places;
-use std::process::Command;
-use std::sync::OnceLock;
 use std::{env, fmt, fs};
 
 /// A mode of `thermalloc run`.
@@ -68,7 +65,7 @@ pub fn everything() -> bool {
 }
 
 /// The modes to test here: those of `THERMALLOC_TEST_MODES` (`off,pp,mpk,emulate,patch`), without `mpk` where the CPU has
-/// no protection keys (the test `pku_vm` covers it then) and without those that the built program does not have.
+/// no protection keys (the test `pku_vm` covers it then).
 pub fn modes() -> Vec<Mode> {
     let wanted = env::var("THERMALLOC_TEST_MODES").unwrap_or_else(|_| "off,pp,mpk,emulate,patch".to_owned());
     let pku = has_pku();
@@ -76,22 +73,7 @@ pub fn modes() -> Vec<Mode> {
     known
         .into_iter()
         .filter(|mode| wanted.split(',').any(|name| name == mode.name()) && (pku || *mode != Mode::Mpk))
-        .filter(|&mode| mode != Mode::Patch || has_patch())
         .collect()
-}
-
-/// Whether the built program has the mode `patch`: `run` refuses modes that it does not know.
-fn has_patch() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| {
-        let mut command = Command::new(places::release("thermalloc"));
-        let output = command.args(["run", "--mode", "patch", "-o", "/dev/null", "--", "/bin/true"]).output();
-        let has = output.is_ok_and(|output| output.status.success());
-        if !has {
-            println!("SKIP: mode patch, which this build of thermalloc does not have");
-        }
-        has
-    })
 }
 
 /// Says that a test cannot run here and why. A failure where `REQUIRE_PKU=1` demands it.
