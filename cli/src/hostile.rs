@@ -46,7 +46,7 @@ fn sample() -> Value {
 }
 
 /// Every place in a JSON value where something can be replaced.
-fn pointers(value: &Value, prefix: String, found: &mut Vec<String>) {
+pub fn pointers(value: &Value, prefix: String, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             map.iter().for_each(|(key, value)| pointers(value, format!("{prefix}/{key}"), found));
@@ -59,11 +59,13 @@ fn pointers(value: &Value, prefix: String, found: &mut Vec<String>) {
     found.push(prefix);
 }
 
-fn hostile() -> impl Strategy<Value = Value> {
+/// What a report should not hold in most places.
+pub fn hostile() -> impl Strategy<Value = Value> {
     prop_oneof![
         4 => Just(json!(u64::MAX)),
         2 => Just(json!(u32::MAX)),
         1 => Just(json!(i64::MIN)),
+        1 => Just(json!("</script><script>alert(1)</script><!--")),
         2 => Just(json!(0)),
         2 => Just(json!(1)),
         1 => Just(json!(1e308)),

@@ -13,6 +13,8 @@ mod rank;
 mod rows;
 mod strip;
 
+pub use rank::Measures;
+
 use crate::failure::Failure;
 use crate::options::TopOptions;
 use crate::symbols::Stacks;

@@ -1,38 +1,10 @@
 //! What happened between two reports of one process.
 
 use crate::options::Sort;
+use crate::top::Measures as Delta;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use thermalloc_format::{Object, Site, Skipped, Summary};
-
-/// Accesses in some time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes that they went to: of a site at its peak, of an object.
-    pub bytes: u64,
-}
-
-impl Delta {
-    /// Reads and writes.
-    pub fn accesses(&self) -> u64 {
-        self.reads.saturating_add(self.writes)
-    }
-
-    /// A number that orders as `sort` says.
-    fn key(&self, sort: Sort) -> u128 {
-        match sort {
-            Sort::Accesses => self.accesses().into(),
-            Sort::Reads => self.reads.into(),
-            Sort::Writes => self.writes.into(),
-            Sort::Bytes => self.bytes.into(),
-            Sort::Heat => (u128::from(self.accesses()) << 64).checked_div(self.bytes.into()).unwrap_or(0),
-        }
-    }
-}
 
 /// What is new in a report.
 pub struct Change<'a> {

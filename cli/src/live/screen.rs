@@ -1,8 +1,9 @@
 //! What `top --pid` shows: a few lines about the program, the hottest sites, the hottest objects.
 
-use super::change::{Change, Delta};
+use super::change::Change;
 use crate::symbols::{Stacks, printable};
 use crate::table::{Column, Label, Row, render, shorten};
+use crate::top::Measures as Delta;
 use crate::units::{bytes, bytes_with_unit, count, duration, heat};
 use std::collections::HashMap;
 use thermalloc_format::{Site, Summary};

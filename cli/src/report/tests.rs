@@ -1,6 +1,7 @@
 //! The whole of `report`, on mutilated reports.
 
 use super::*;
+use crate::hostile::{hostile, pointers};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use thermalloc_format::Report;
@@ -49,38 +50,6 @@ fn html(text: &[u8]) -> serde_json::Result<String> {
 fn read_back(html: &str) -> Value {
     let (_, rest) = html.split_once("id=\"data\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
-}
-
-/// Every place in a JSON value where something can be replaced.
-fn pointers(value: &Value, prefix: String, found: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            map.iter().for_each(|(key, value)| pointers(value, format!("{prefix}/{key}"), found));
-        }
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, value)| pointers(value, format!("{prefix}/{at}"), found));
-        }
-        _ => {}
-    }
-    found.push(prefix);
-}
-
-fn hostile() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(json!(u64::MAX)),
-        Just(json!(u32::MAX)),
-        Just(json!(i64::MIN)),
-        Just(json!(0)),
-        Just(json!(1e308)),
-        Just(Value::Null),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!([0, 0, 1, u32::MAX])),
-        Just(json!([u64::MAX, u64::MAX])),
-        Just(json!("</script><script>alert(1)</script><!--")),
-        "\\PC{0,9}|\u{1b}\\[2J\n".prop_map(Value::String),
-        any::<u64>().prop_map(Value::from),
-    ]
 }
 
 #[test]

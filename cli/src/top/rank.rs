@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// What a line is sorted by.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measures {
     /// Read accesses.
     pub reads: u64,
     /// Write accesses.
     pub writes: u64,
-    /// Bytes allocated.
+    /// Bytes that they went to: allocated, at the peak, or of the object.
     pub bytes: u64,
 }
 
@@ -22,7 +22,7 @@ impl Measures {
     }
 
     /// A number that orders as `sort` says; heat is in accesses per 2^-64 byte.
-    fn key(&self, sort: Sort) -> u128 {
+    pub fn key(&self, sort: Sort) -> u128 {
         match sort {
             Sort::Accesses => self.accesses().into(),
             Sort::Reads => self.reads.into(),

@@ -1,6 +1,7 @@
 //! The whole of `top`, on good and on mutilated reports.
 
 use super::*;
+use crate::hostile::{hostile, pointers};
 use crate::options::{By, Sort};
 use crate::table::LEAST_WIDTH;
 use proptest::prelude::*;
@@ -104,37 +105,6 @@ fn key_order_does_not_matter_and_unknown_keys_are_skipped() {
         let straight = show(&sample.to_string(), &options, 100).unwrap();
         assert_eq!(straight, show(&reversed, &options, 100).unwrap());
     }
-}
-
-/// Every place in a JSON value where something can be replaced.
-fn pointers(value: &Value, prefix: String, found: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            map.iter().for_each(|(key, value)| pointers(value, format!("{prefix}/{key}"), found));
-        }
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, value)| pointers(value, format!("{prefix}/{at}"), found));
-        }
-        _ => {}
-    }
-    found.push(prefix);
-}
-
-fn hostile() -> impl Strategy<Value = Value> {
-    prop_oneof![
-        Just(json!(u64::MAX)),
-        Just(json!(u32::MAX)),
-        Just(json!(i64::MIN)),
-        Just(json!(0)),
-        Just(json!(1e308)),
-        Just(Value::Null),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!([0, 0, 1, u32::MAX])),
-        Just(json!([u64::MAX, u64::MAX])),
-        "\\PC{0,9}|\u{1b}\\[2J\n".prop_map(Value::String),
-        any::<u64>().prop_map(Value::from),
-    ]
 }
 
 fn any_options() -> impl Strategy<Value = TopOptions> {
