@@ -158,6 +158,10 @@ impl State {
         if self.overlapped(ip) {
             return Err("it lies in the window of another patch");
         }
+        if let Some(back) = self.return_in_window(zone, ip).filter(|back| !self.patches.contains_key(back)) {
+            // Each return would trap: the code there gets a jump of its own, in whose bytes this one ends.
+            self.patch(back)?;
+        }
         let next = self.patches.range(ip + 1..ip + JUMP as u64).next().map(|(&site, _)| site);
         let mut starts = self.window(zone, ip)?;
         if let Some(next) = next {
@@ -303,8 +307,16 @@ impl State {
 
     /// Where the instructions begin that a jump at `ip` overwrites.
     fn window(&self, zone: usize, ip: u64) -> Result<Vec<u64>, &'static str> {
+        let instructions = self.line(zone, ip);
+        let is_whole = instructions.last().is_some_and(|last| last.next_ip() >= ip + JUMP as u64);
+        let starts = instructions.iter().map(iced_x86::Instruction::ip).collect();
+        if is_whole { Ok(starts) } else { Err("what follows it is no code") }
+    }
+
+    /// The instructions from `ip` on that a jump overwrites, as far as they are instructions.
+    fn line(&self, zone: usize, ip: u64) -> Vec<iced_x86::Instruction> {
         let source = self.source(zone, ip);
-        let mut starts = Vec::with_capacity(JUMP);
+        let mut line = Vec::with_capacity(JUMP);
         let mut at = ip;
         while at < ip + JUMP as u64 {
             let mut bytes = [0; MAX_LEN];
@@ -313,12 +325,23 @@ impl State {
                 iced_x86::Decoder::with_ip(64, &bytes[..len], at, iced_x86::DecoderOptions::NONE);
             let instruction = decoder.decode();
             if instruction.is_invalid() {
-                return Err("what follows it is no code");
+                break;
             }
-            starts.push(at);
             at = instruction.next_ip();
+            line.push(instruction);
         }
-        Ok(starts)
+        line
+    }
+
+    /// Where a call returns to, if that is in the window of a jump at `ip`.
+    fn return_in_window(&self, zone: usize, ip: u64) -> Option<u64> {
+        use iced_x86::FlowControl::{Call, IndirectCall};
+        let line = self.line(zone, ip);
+        let call = line.iter().find(|instruction| {
+            matches!(instruction.flow_control(), Call | IndirectCall)
+                && instruction.mnemonic() != iced_x86::Mnemonic::Syscall
+        })?;
+        Some(call.next_ip()).filter(|back| *back < ip + JUMP as u64)
     }
 
     fn translate(&mut self, zone: usize, ip: u64, end: u64) -> Result<(), &'static str> {
