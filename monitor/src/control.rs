@@ -179,7 +179,6 @@ pub fn start(config: &Config) -> Result<(), StartError> {
     if probe::threads() > 1 {
         return Err(StartError::OtherThreads);
     }
-    thermalloc_sys::alone::set(true);
     heat::init(heat_config(config)).map_err(StartError::NoTables)?;
     segments::detect();
     clock::start();
@@ -239,6 +238,8 @@ fn enroll(method: Method, access: Watched) -> Result<(), StartError> {
     if let Method::Key(_) = method {
         pku::write(protect::closed_pkru(pku::read()));
     }
+    // Where the dispatch brings every clone here, that is: a start that fails leaves it to atomic operations.
+    thermalloc_sys::alone::set(dispatches());
     // Release pairs with the Acquire of `is_started`.
     STARTED.store(true, Ordering::Release);
     instrument::tell_all();

@@ -47,6 +47,7 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     // SAFETY: the kernel passes the frame's ucontext, and this is its only reference.
     let frame = unsafe { Frame::of(ucontext) };
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
+        && frame.info.code > 0
         && (memory::recover(&mut frame.context) || string::recover(&mut frame.context))
     {
         return;
@@ -65,7 +66,13 @@ pub unsafe extern "C" fn entry(signal: i32, _info: *mut libc::c_void, ucontext: 
     // SAFETY: handlers of one thread do not nest, but for the probing copy's faults, dealt with above.
     let state = unsafe { thread.in_handler() };
     act(thread, state, frame);
-    if !state.step.is_running() && !state.call.is_running() && !process::is_ending() {
+    let is_canonical = !state.step.is_running() && !state.call.is_running();
+    // In the midst of translated code the slots hold registers, which libc's patched code would overwrite.
+    if is_canonical
+        && !process::is_ending()
+        && report::is_due()
+        && patch::place(frame.context.rip) != patch::Place::Between
+    {
         report::on_time();
     }
     if let Some(info) = thread.take_late() {

@@ -322,7 +322,7 @@ impl Thread {
         let Some(sheet) = self.sheet.get().filter(|_| now_ns >= self.collect_ns.get()) else { return };
         heat::collect_sheet(sheet, now_ns);
         let end = clock::now();
-        self.collect_ns.set(end + (50 * (end - now_ns)).max(COLLECT_NS));
+        self.collect_ns.set(end + (50 * end.saturating_sub(now_ns)).max(COLLECT_NS));
     }
 
     /// The thread ends: its sheet is charged, and another's from here on.

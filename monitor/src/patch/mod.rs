@@ -129,13 +129,19 @@ pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut
         return;
     }
     let ip = frame.context.rip;
-    let is_ready = thread.counts_inline() || make_ready(thread);
-    if place(ip) != Place::Outside {
-        return settle(thread, frame, &mut state.callout);
+    // The program stands behind its call; what stands behind the copy may be anything, for a jump needs no code.
+    if place(ip - 1) != Place::Outside {
+        frame.context.rip -= 1;
+        settle(thread, frame, &mut state.callout);
+        frame.context.rip += SYSCALL_LEN;
+        if kernel_call::is_for_door(nr) && !thread.counts_inline() {
+            make_ready(thread);
+        }
+        return;
     }
     // What the door does not take gains nothing. And the runtime's own allocator makes calls outside of the runtime when a thread or
     // the process ends, all to do with mappings: to patch one would allocate in the midst of that.
-    if is_ready && kernel_call::is_for_door(nr) {
+    if kernel_call::is_for_door(nr) && (thread.counts_inline() || make_ready(thread)) {
         world::enter();
         enter(ip - SYSCALL_LEN);
         world::leave();
