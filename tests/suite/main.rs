@@ -1,6 +1,6 @@
 //! Whole-program tests: one binary, so that the emulated machine can run the same tests for mode `mpk`.
 //!
-//! Environment: `THERMALLOC_TEST_MODES` (default `off,pp,mpk`), `THERMALLOC_TEST_BIN` (default `target/release`),
+//! Environment: `THERMALLOC_TEST_MODES` (default `off,pp,mpk,emulate,patch`), `THERMALLOC_TEST_BIN` (default `target/release`),
 //! `REQUIRE_PKU=1` (a skip for lack of protection keys is a failure), `THERMALLOC_SOAK_SECONDS` (default 5), `THERMALLOC_TEST_ROUNDS`
 //! (default 15).
 

@@ -3,7 +3,7 @@
 
 use super::cell::{GRANULE, Tally};
 use super::counts::Counts;
-use super::record::Life;
+use super::record::{Life, bit_of};
 use super::shadow::Shadow;
 use crate::access::Kind;
 use arrayvec::ArrayVec;
@@ -34,22 +34,15 @@ impl Dying {
             return false;
         }
         self.counts.add(access.kind, tally.count, tally.bytes(access.len as u64));
-        self.threads |= 1 << thread.min(63);
+        self.threads |= bit_of(thread);
         true
     }
 
     /// Adds the accesses to what the record says.
     pub fn add_to(&self, life: &mut Life, now_ns: u64) {
-        if self.tallies.is_empty() {
-            return;
+        if !self.tallies.is_empty() {
+            life.add_all(&self.counts, self.threads, now_ns.max(1));
         }
-        let now_ns = now_ns.max(1);
-        if life.first_ns == 0 {
-            life.first_ns = now_ns;
-        }
-        life.last_ns = life.last_ns.max(now_ns);
-        life.threads |= self.threads;
-        life.counts += self.counts;
     }
 
     /// Charges the counters by offset.

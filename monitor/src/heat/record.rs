@@ -89,7 +89,7 @@ impl Record {
 
     /// Counts accesses of so many bytes in all. Returns the counts that turned out to have no owner.
     pub fn charge(&self, kind: Kind, count: u64, bytes: u64, thread: u32, now_ns: u64) -> Counts {
-        let bit = 1 << thread.min(63);
+        let bit = bit_of(thread);
         if self.threads.load(Relaxed) & bit == 0 {
             self.threads.fetch_or(bit, Relaxed);
         }
@@ -123,15 +123,27 @@ impl Record {
     }
 }
 
+/// A thread's bit in the set of those that accessed an object; the last stands for all beyond.
+pub(super) fn bit_of(thread: u32) -> u64 {
+    1 << thread.min(63)
+}
+
 impl Life {
     /// Adds accesses that have not been charged to the record yet.
     pub fn add(&mut self, kind: Kind, count: u64, bytes: u64, thread: u32, now_ns: u64) {
+        let mut counts = Counts::default();
+        counts.add(kind, count, bytes);
+        self.add_all(&counts, bit_of(thread), now_ns);
+    }
+
+    /// As [`add`](Self::add), for accesses of several kinds and threads.
+    pub fn add_all(&mut self, counts: &Counts, threads: u64, now_ns: u64) {
         if self.first_ns == 0 {
             self.first_ns = now_ns;
         }
-        self.last_ns = now_ns;
-        self.counts.add(kind, count, bytes);
-        self.threads |= 1 << thread.min(63);
+        self.last_ns = self.last_ns.max(now_ns);
+        self.counts += *counts;
+        self.threads |= threads;
     }
 }
 

@@ -33,9 +33,6 @@ const MOST: usize = 512;
 const PIECE: usize = 64 << 10;
 /// Accesses reach so many bytes beyond the granule that counts them.
 const REACH: usize = 64 - GRANULE;
-/// Sheets begin so many bytes before the arena, with granules that nothing lies in. Else a cell would lie as far in its page as its granule in its own,
-/// and processors take a load for one of what a store has just written where the low twelve bits of their addresses are equal.
-const SKEW: usize = 2048 + 640;
 /// Bytes of arena above which a visit asks the kernel which pages of a sheet exist.
 const SPARSE: usize = 4 * PIECE;
 
@@ -210,8 +207,8 @@ impl Sheets {
     pub fn new(arena: &Range<usize>, covered: usize, loads: bool) -> Self {
         let covered = covered.min(arena.len()) / SLOT * SLOT;
         Self {
-            arena: arena.start - SKEW,
-            covered: covered + PIECE,
+            arena: arena.start,
+            covered,
             loads,
             all: [const { AtomicUsize::new(0) }; MOST],
             count: AtomicUsize::new(0),
@@ -220,7 +217,7 @@ impl Sheets {
 
     /// The addresses that have cells.
     pub fn covered(&self) -> Range<usize> {
-        self.arena + SKEW..self.arena + self.covered + SKEW - PIECE
+        self.arena..self.arena + self.covered
     }
 
     /// A sheet for a thread: a retired one, or a new one while there is room. Not for handlers of code that may

@@ -11,7 +11,6 @@
 #![allow(unsafe_code)]
 
 use super::door::Door;
-use crate::access::{self, By};
 use crate::clock;
 use crate::control;
 use crate::frame::{DIRECTION_FLAG, Frame};
@@ -113,7 +112,7 @@ impl Site {
             return None;
         }
         let lanes = lanes_of(instruction, factory);
-        let needs_vectors = lanes.is_none() && instruction.op_kinds().len() > 1 && uses_vectors(instruction);
+        let needs_vectors = lanes.is_none() && uses_vectors(instruction);
         Some(Self::new(instruction, lanes.unwrap_or(What::Decode), needs_vectors))
     }
 
@@ -227,9 +226,7 @@ fn call(state: &mut HandlerState, door: &Door, site: &Site) -> u64 {
     let Some(args) = kernel_call::begin_at_door(&mut state.call, site.next, nr, args) else {
         return site.cold;
     };
-    for (number, argument) in ARGUMENTS.into_iter().zip(args) {
-        registers[number] = argument;
-    }
+    set_arguments(&mut registers, args);
     door.set_registers(registers);
     gate::door() as u64
 }
@@ -237,13 +234,17 @@ fn call(state: &mut HandlerState, door: &Door, site: &Site) -> u64 {
 /// Registers of a system call's arguments: rdi, rsi, rdx, r10, r8, r9.
 const ARGUMENTS: [usize; 6] = [7, 6, 2, 10, 8, 9];
 
+fn set_arguments(registers: &mut [u64; 16], args: [u64; 6]) {
+    for (number, argument) in ARGUMENTS.into_iter().zip(args) {
+        registers[number] = argument;
+    }
+}
+
 fn returned(thread: &Thread, state: &mut HandlerState, door: &Door, site: &Site) {
     let mut registers = door.registers();
     let ordinal = thread.ordinal.load(Ordering::Relaxed);
     let args = kernel_call::finish_at_door(&mut state.call, registers[RAX] as i64, ordinal);
-    for (number, argument) in ARGUMENTS.into_iter().zip(args) {
-        registers[number] = argument;
-    }
+    set_arguments(&mut registers, args);
     door.set_registers(registers);
     door.set_clobbered(site.next);
     door.leave_to(site.land);
@@ -286,10 +287,13 @@ fn charge_all(
     if site.hot == 0 || !accesses.clone().all(|access| reaches(&access)) {
         return site.cold;
     }
-    let ordinal = thread.ordinal.load(Ordering::Relaxed);
-    let accesses = accesses.map(|access| step::of_program(&access));
-    state.callout.charge(accesses, ordinal, thread.sheet());
+    charge_now(thread, state, accesses);
     site.hot
+}
+
+fn charge_now(thread: &Thread, state: &mut HandlerState, accesses: impl Iterator<Item = operands::Access>) {
+    let accesses = accesses.map(|access| step::of_program(&access));
+    state.callout.charge(accesses, thread.ordinal.load(Ordering::Relaxed), thread.sheet());
 }
 
 /// Whether an access is to watched memory alone, which the program may so access.
@@ -318,8 +322,8 @@ impl String {
             return None;
         }
         let (from, to) = (registers[RSI] as usize, registers[RDI] as usize);
-        let reads = (self.op != StringOp::Stos).then_some((from, access::Kind::Read));
-        let writes = (self.op != StringOp::Lods).then_some((to, access::Kind::Write));
+        let reads = (self.op != StringOp::Stos).then_some((from, operands::Kind::Read));
+        let writes = (self.op != StringOp::Lods).then_some((to, operands::Kind::Write));
         let mut accesses = [None; 2];
         for (access, (addr, kind)) in accesses.iter_mut().zip([reads, writes].into_iter().flatten()) {
             *access = heap_access(addr, len, kind)?;
@@ -332,8 +336,7 @@ impl String {
             return None;
         }
         self.transfer(&mut registers, count)?;
-        let ordinal = thread.ordinal.load(Ordering::Relaxed);
-        state.callout.charge(accesses.into_iter().flatten(), ordinal, thread.sheet());
+        charge_now(thread, state, accesses.into_iter().flatten());
         if reads.is_some() {
             registers[RSI] += len as u64;
         }
@@ -369,18 +372,14 @@ impl String {
 }
 
 /// An access to charge, if it is to watched memory. None if it is partly so.
-fn heap_access(addr: usize, len: usize, kind: access::Kind) -> Option<Option<access::Access>> {
+fn heap_access(addr: usize, len: usize, kind: operands::Kind) -> Option<Option<operands::Access>> {
     let last = addr.checked_add(len - 1)?;
     let arena = alloc::arena();
     if last < arena.start || addr >= arena.end {
         return Some(None);
     }
-    let wanted = operands::Access {
-        addr: addr as u64,
-        len: len as u64,
-        kind: if kind == access::Kind::Write { operands::Kind::Write } else { operands::Kind::Read },
-    };
-    reaches(&wanted).then_some(Some(access::Access { addr, len, kind, by: By::Program }))
+    let access = operands::Access { addr: addr as u64, len: len as u64, kind };
+    reaches(&access).then_some(Some(access))
 }
 
 /// A signal has found the thread at the door before the runtime: where the program stands.
@@ -405,9 +404,7 @@ pub fn retreat(thread: &Thread, exit: u64) -> u64 {
         let (nr, args) = kernel_call::take_back_at_door(&mut state.call);
         let mut registers = door.registers();
         registers[RAX] = nr as u64;
-        for (number, argument) in ARGUMENTS.into_iter().zip(args) {
-            registers[number] = argument;
-        }
+        set_arguments(&mut registers, args);
         door.set_registers(registers);
         super::count(true);
     } else if exit == site.hot {

@@ -130,18 +130,16 @@ pub fn learn_call(thread: &'static Thread, state: &mut HandlerState, frame: &mut
     }
     let ip = frame.context.rip;
     // The program stands behind its call; what stands behind the copy may be anything, for a jump needs no code.
-    if place(ip - 1) != Place::Outside {
+    let is_copy = place(ip - 1) != Place::Outside;
+    if is_copy {
         frame.context.rip -= 1;
         settle(thread, frame, &mut state.callout);
         frame.context.rip += SYSCALL_LEN;
-        if kernel_call::is_for_door(nr) && !thread.counts_inline() {
-            make_ready(thread);
-        }
-        return;
     }
     // What the door does not take gains nothing. And the runtime's own allocator makes calls outside of the runtime when a thread or
     // the process ends, all to do with mappings: to patch one would allocate in the midst of that.
-    if kernel_call::is_for_door(nr) && (thread.counts_inline() || make_ready(thread)) {
+    let learns = kernel_call::is_for_door(nr) && (thread.counts_inline() || make_ready(thread));
+    if learns && !is_copy {
         world::enter();
         enter(ip - SYSCALL_LEN);
         world::leave();

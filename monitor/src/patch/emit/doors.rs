@@ -67,18 +67,9 @@ impl Emitter {
             What::Call | What::String { .. } => None,
             _ => self.hot(ip, next, instruction, original),
         };
-        let land = self.asm.here();
-        self.asm.load(RCX, Slot::Scratch);
-        let back = self.asm.jump();
-        self.back(land, back, next);
-        let cold = self.asm.here();
+        let (land, back) = self.with_rcx(next, false, |this| Some(this.asm.jump()))?;
+        let (cold, ()) = self.with_rcx(ip, false, |this| this.asm.instruction(instruction, original))?;
         self.asm.bind_short(shut, cold)?;
-        self.asm.load(RCX, Slot::Scratch);
-        let main = self.asm.here();
-        self.asm.instruction(instruction, original)?;
-        let end = self.asm.here();
-        let spilled = cold..main;
-        self.pieces.push(Piece { code: cold..end, main, ip, scratch: RCX, spilled, ..Piece::default() });
         let here = self.asm.here();
         self.asm.bind(back, here);
         if let Some((_, jump)) = hot {
@@ -97,37 +88,33 @@ impl Emitter {
         original: &[u8; 15],
     ) -> Option<(u32, u32)> {
         let redirected = redirect_decoded(instruction, &original[..instruction.len()])?;
-        let hot = self.asm.here();
-        self.asm.load(RCX, Slot::Scratch);
-        let main = self.asm.here();
-        self.asm.bytes(redirected.bytes());
-        self.pieces.push(Piece {
-            code: hot..self.asm.here(),
-            main,
-            ip,
-            scratch: RCX,
-            spilled: hot..main,
-            charged: true,
-            ..Piece::default()
-        });
-        let start = self.asm.here();
-        let jump = self.asm.jump();
-        self.pieces.push(Piece { code: start..self.asm.here(), main: start, ip: next, ..Piece::default() });
+        let (hot, ()) = self.with_rcx(ip, true, |this| {
+            this.asm.bytes(redirected.bytes());
+            Some(())
+        })?;
+        let mut jump = 0;
+        self.plain(next, |this| {
+            jump = this.asm.jump();
+            Some(())
+        })?;
         Some((hot, jump))
     }
 
-    /// Where the program comes back to with the instruction done.
-    fn back(&mut self, land: u32, jump: u32, next: u64) {
-        let main = jump - 1;
-        let end = self.asm.here();
-        let spilled = land..main;
-        self.pieces.push(Piece {
-            code: land..end,
-            main,
-            ip: next,
-            scratch: RCX,
-            spilled,
-            ..Piece::default()
-        });
+    /// Code that is come to with rcx in its slot: gives it back, and does `act`, before which the program's state is in place. `charged`: its accesses
+    /// have been. Returns where it begins.
+    fn with_rcx<R>(
+        &mut self,
+        ip: u64,
+        charged: bool,
+        act: impl FnOnce(&mut Self) -> Option<R>,
+    ) -> Option<(u32, R)> {
+        let start = self.asm.here();
+        self.asm.load(RCX, Slot::Scratch);
+        let main = self.asm.here();
+        let result = act(self)?;
+        let code = start..self.asm.here();
+        let spilled = start..main;
+        self.pieces.push(Piece { code, main, ip, scratch: RCX, spilled, charged, ..Piece::default() });
+        Some((start, result))
     }
 }
