@@ -268,6 +268,11 @@ impl Thread {
         self.deferred.take()
     }
 
+    /// Whether a signal waits that has arrived since the thread came to the door.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.get()
+    }
+
     /// Signals that wait are about to be let in.
     pub fn stop_waiting(&self) {
         self.waiting.set(false);

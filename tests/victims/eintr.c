@@ -13,8 +13,9 @@ static void on_alarm(int signal) {
     if (hits == 2) CHECK(write(pipes[1], "late", 4) == 4); // ends the restarted read
 }
 
-static void in_20_ms(void) {
-    struct itimerval timer = {{0, 0}, {0, 20000}};
+// Late enough for a slow machine to be inside the call that it interrupts; one that comes before leaves it waiting for ever.
+static void in_200_ms(void) {
+    struct itimerval timer = {{0, 0}, {0, 200000}};
     CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
@@ -23,19 +24,19 @@ int main(void) {
     CHECK(pipe(pipes) == 0);
     struct sigaction action = {.sa_handler = on_alarm};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    in_20_ms();
+    in_200_ms();
     CHECK(read(pipes[0], buffer, 64) == -1 && errno == EINTR && hits == 1);
     action.sa_flags = SA_RESTART;
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    in_20_ms();
+    in_200_ms();
     CHECK(read(pipes[0], buffer, 64) == 4 && memcmp(buffer, "late", 4) == 0 && hits == 2);
     struct timespec *wish = malloc(sizeof *wish), *left = calloc(1, sizeof *left);
     *wish = (struct timespec){30, 0};
-    in_20_ms();
+    in_200_ms();
     CHECK(nanosleep(wish, left) == -1 && errno == EINTR && hits == 3);
     CHECK(left->tv_sec < 30 && left->tv_sec > 10 && wish->tv_sec == 30);
     *left = (struct timespec){0, 0};
-    in_20_ms();
+    in_200_ms();
     CHECK(clock_nanosleep(CLOCK_MONOTONIC, 0, wish, left) == EINTR && hits == 4 && left->tv_sec > 10);
     // A stopped and continued sleeper goes on (restart_syscall).
     pid_t child = fork();

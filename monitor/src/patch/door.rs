@@ -301,7 +301,7 @@ unsafe extern "C" fn act(thread: &'static Thread) {
 }
 
 /// Signals wait: the thread leaves by way of [`release`].
-unsafe extern "C" fn retreat(thread: &'static Thread) {
+extern "C" fn retreat(thread: &Thread) {
     let door = thread.door();
     thread.stop_waiting();
     let release = &raw const thermalloc_door_release as u64;
@@ -350,6 +350,10 @@ pub fn roll(thread: &Thread, frame: &mut Frame) -> bool {
     }
     let leaving = &raw const thermalloc_door_leaving as u64..&raw const thermalloc_door_left as u64;
     if leaving.contains(&rip) {
+        if thread.is_waiting() {
+            // Another has waited since the exit was chosen, and would be left blocked: both go on by the trap.
+            retreat(thread);
+        }
         let mut registers = door.gpr.get();
         registers[RCX] = thread as *const Thread as u64;
         frame.set_registers(&registers);
