@@ -14,8 +14,8 @@
 //! # Signal context
 //! Atomic operations on single words.
 
-use super::region::Zeroed;
 use crate::access::{Access, By, Kind};
+use crate::counter::Counter;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Bytes of a granule of the sheets, and of a cell.
@@ -79,15 +79,12 @@ pub(super) struct Cell([AtomicU32; 4]);
 
 const _: () = assert!(size_of::<Cell>() == GRANULE);
 
-// SAFETY: atomic integers.
-#[allow(unsafe_code)]
-unsafe impl Zeroed for Cell {
-    fn zero(&self) {
-        self.0.iter().filter(|word| word.load(Relaxed) != 0).for_each(|word| word.store(0, Relaxed));
-    }
-}
-
 impl Cell {
+    /// What is in the cell, which is empty then. Each count is taken once, whoever else takes at the same time.
+    pub fn take(&self) -> Self {
+        Self([0, 1, 2, 3].map(|word| AtomicU32::new(self.0[word].take())))
+    }
+
     pub fn is_zero(&self) -> bool {
         self.0.iter().all(|word| word.load(Relaxed) == 0)
     }

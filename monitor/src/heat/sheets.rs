@@ -16,7 +16,6 @@
 
 use super::SLOT;
 use super::cell::{Cell, GRANULE, Tally, lost_narrow, lost_wide};
-use super::region::Zeroed;
 use crate::access::{Access, By, Kind};
 use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -320,18 +319,12 @@ impl Sheets {
             }
         };
         sheet.for_each(NARROW, narrow, &mut |addr, cell| {
-            let tallies = cell.narrow(addr);
-            if take {
-                cell.zero();
-            }
-            tallies.for_each(&mut hand_on);
+            let taken = take.then(|| cell.take());
+            taken.as_ref().unwrap_or(cell).narrow(addr).for_each(&mut hand_on);
         });
         sheet.for_each(WIDE, wide, &mut |addr, cell| {
-            let tallies = cell.wide(addr);
-            if take {
-                cell.zero();
-            }
-            tallies.for_each(&mut hand_on);
+            let taken = take.then(|| cell.take());
+            taken.as_ref().unwrap_or(cell).wide(addr).for_each(&mut hand_on);
         });
     }
 
